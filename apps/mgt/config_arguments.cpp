@@ -1,0 +1,34 @@
+#include "config_arguments.h"
+
+#include "config/reader.h"
+#include "launch/rank.h"
+
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+
+namespace mgt {
+
+void ConfigArguments::add_overrides(CLI::App& command) {
+  command.add_option("--set", set, "Replace the value at a key of the config; may be given several times")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+  command.add_option("--devices", devices, "Short for --set devices=D: a count, a list such as [0,1], or auto")
+      ->type_name("D");
+}
+
+config::Config read_config(const Program& program, const ConfigArguments& arguments) {
+  std::vector<std::string> overrides = arguments.set;
+  if (!arguments.devices.empty()) overrides.push_back("devices=" + arguments.devices);
+  const std::string path = config::find_config(program.files, arguments.name, shipped_configs(program.files));
+  return config::resolve(launch::schema(), config::read_file(program.files, path), overrides);
+}
+
+std::string shipped_configs(const FileSystem& files) {
+  const std::filesystem::path prefix = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+  const std::string installed = (prefix / "share/mgt/configs").string();
+  return files.kind(installed) == FileSystem::Kind::directory ? installed : MGT_SOURCE_CONFIGS;
+}
+
+}  // namespace mgt

@@ -1,0 +1,29 @@
+// What the subcommands share, and how `main` finds them: each adds itself to the command line and, where it was given,
+// leaves its action. Belongs to the main thread.
+#pragma once
+
+#include "core/error.h"
+#include "core/file_system.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace mgt {
+
+struct Program {
+  FileSystem& files;
+  std::vector<std::string> arguments;     // as given, without the program's name
+  std::function<ExitCode()> action = {};  // of the subcommand that was given
+};
+
+void add_train(CLI::App& app, Program& program);
+void add_eval(CLI::App& app, Program& program);
+void add_config(CLI::App& app, Program& program);
+void add_doctor(CLI::App& app, Program& program);
+
+}  // namespace mgt

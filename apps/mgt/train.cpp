@@ -1,0 +1,98 @@
+// `mgt train`: one run, told on the console and kept in its folder.
+#include "config/run.h"
+#include "config/writer.h"
+#include "config_arguments.h"
+#include "core/log.h"
+#include "launch/launcher.h"
+#include "machine.h"
+#include "program.h"
+#include "report/console.h"
+#include "report/fan_out.h"
+#include "report/run_folder.h"
+#include "versions.h"
+
+#include <CLI/CLI.hpp>
+
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+namespace mgt {
+namespace {
+
+struct Options {
+  ConfigArguments config;
+  std::string run_folder;
+  bool json = false;
+  bool quiet = false;
+};
+
+log::Level log_level(const config::Run& run, bool quiet) {
+  if (quiet || run.log_level == "warning") return log::Level::warning;
+  return run.log_level == "debug" ? log::Level::debug : log::Level::info;
+}
+
+report::RunFacts facts_of(const Program& program, const config::Config& config, std::time_t started) {
+  std::vector<std::string> command = {"mgt"};
+  command.insert(command.end(), program.arguments.begin(), program.arguments.end());
+  return {.config = config::to_yaml(launch::schema(), config, false),
+          .mgt_version = mgt_version(),
+          .libtorch_version = libtorch_version(),
+          .cpu_model = cpu_model(),
+          .cores = cores(),
+          .seed = config::run_of(config).seed,
+          .command = command,
+          .started = started};
+}
+
+ExitCode run_training(const Program& program, const Options& options) {
+  const config::Config config = read_config(program, options.config);
+  const config::Run run = config::run_of(config);
+  log::set_level(log_level(run, options.quiet));
+  const std::time_t now = std::time(nullptr);
+  const std::string name = std::filesystem::path(options.config.name).stem().string();
+  const std::string folder =
+      options.run_folder.empty() ? report::new_run_folder(program.files, "runs", name, now) : options.run_folder;
+
+  report::RunFolder run_folder(program.files, folder, facts_of(program, config, now), run.log_every_steps);
+  report::ProgressBar bar(std::cerr, report::stderr_columns);
+  report::Console console(
+      {.json = options.json, .quiet = options.quiet, .language = run.language, .run_folder = folder}, std::cout, bar);
+  const launch::Job job{
+      .config = config,
+      .placement = launch::place(config),
+      .arguments = program.arguments,
+      .run_folder = folder,
+      .make_observer =
+          [&] {
+            return std::make_unique<report::FanOut>(std::vector<train::Observer*>{&run_folder, &console});
+          },
+      .finished =
+          [&](const train::Summary& summary) {
+            run_folder.run_finished(summary);
+            console.run_finished(summary);
+          },
+  };
+  launch::run(job, program.files);
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Program& program) {
+  CLI::App* command = app.add_subcommand("train", "Train as a config says");
+  const auto options = std::make_shared<Options>();
+  command->add_option("--config", options->config.name, "A YAML file, or one of the shipped configs")
+      ->required()
+      ->type_name("NAME");
+  options->config.add_overrides(*command);
+  command->add_option("--run-dir", options->run_folder, "Folder of this run; absent: runs/<config>-<time>")
+      ->type_name("DIR");
+  command->add_flag("--json", options->json, "Print the summary as one JSON object and nothing else");
+  command->add_flag("--quiet", options->quiet, "Print the last line alone");
+  command->callback(
+      [options, &program] { program.action = [options, &program] { return run_training(program, *options); }; });
+}
+
+}  // namespace mgt

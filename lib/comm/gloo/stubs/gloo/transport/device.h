@@ -1,0 +1,9 @@
+// Stand-in for a Gloo header that LibTorch packages leave out; see third_party/README.md.
+#pragma once
+
+namespace gloo::transport {
+
+class Device;
+class UnboundBuffer;
+
+}  // namespace gloo::transport

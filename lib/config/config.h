@@ -1,0 +1,77 @@
+// A resolved configuration: every option has its value and knows where it came from. Built once from file, --set and
+// environment, then read-only; any thread may read it.
+#pragma once
+
+#include "config/option.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mgt::config {
+
+struct Origin {
+  enum class Source { fallback, file, set, environment };
+  Source source = Source::fallback;
+  std::string file;  // as the user named it (of a default too); or the text after --set; or the variable's name
+  int line = 0;      // 1-based, 0 where there is none
+  int column = 0;
+
+  std::string text() const;   // "default", "lenet.yaml:3:5", "--set optimizer.lr=0.1", "environment MGT_DEVICES"
+  std::string place() const;  // for the front of a message: as text(), but a default is said to be in its file
+};
+
+struct Setting {
+  Value value;
+  Origin origin;
+};
+
+// The settings of one section, by key. `name` is among them where the section has variants.
+class Section {
+ public:
+  Section(std::string key, std::map<std::string, Setting> settings)
+      : key_(std::move(key)), settings_(std::move(settings)) {}
+
+  const std::string& key() const { return key_; }
+  const std::map<std::string, Setting>& settings() const { return settings_; }
+  bool has(const std::string& key) const;  // declared and with a value
+  const Origin& origin(const std::string& key) const;
+
+  // The value as its type; InternalError when the option was not declared as that type.
+  bool boolean(const std::string& key) const;
+  int64_t integer(const std::string& key) const;
+  double number(const std::string& key) const;  // integers count as numbers
+  const std::string& text(const std::string& key) const;
+  const std::vector<int64_t>& integers(const std::string& key) const;
+  const std::vector<double>& numbers(const std::string& key) const;
+  const std::vector<std::string>& texts(const std::string& key) const;
+  const DeviceRequest& devices(const std::string& key) const;
+
+ private:
+  const Setting& setting(const std::string& key) const;
+  std::string key_;  // "" for the top level
+  std::map<std::string, Setting> settings_;
+};
+
+class Config {
+ public:
+  Config(Section top, std::map<std::string, Section> sections) : top_(std::move(top)), sections_(std::move(sections)) {}
+
+  const Section& top() const { return top_; }
+  const Section& section(const std::string& key) const;  // InternalError when the schema has none
+  const std::map<std::string, Section>& sections() const { return sections_; }
+
+  // The setting at a dotted key such as "optimizer.lr" or "batch_size".
+  const Setting& at(const std::string& dotted_key) const;
+
+  // "lenet.yaml:19:3: optimizer.lr: MESSAGE", with the place that the value came from.
+  [[noreturn]] void error_at(const std::string& dotted_key, const std::string& message) const;
+
+ private:
+  Section top_;
+  std::map<std::string, Section> sections_;
+};
+
+}  // namespace mgt::config

@@ -1,0 +1,24 @@
+// How the reader words its errors: "PLACE: DOTTED.KEY: what is wrong; what to do", one short line whatever the user
+// wrote. Internal to config. Pure functions.
+#pragma once
+
+#include "config/config.h"
+
+#include <string>
+#include <string_view>
+
+namespace mgt::config {
+
+// What the user wrote, fit for a message: cut between characters, without control characters or broken UTF-8.
+std::string printable(std::string_view text, std::size_t limit = 60);
+
+// The same between single quotes.
+std::string quoted(std::string_view text);
+
+// Throws ConfigError. An empty `key` is left out: the error is about the file as a whole.
+[[noreturn]] void fail(const Origin& origin, std::string_view key, const std::string& message);
+
+// "optimizer.lr", or "lr" where `section` is the top level ("").
+std::string dotted(std::string_view section, std::string_view key);
+
+}  // namespace mgt::config

@@ -1,0 +1,73 @@
+// What may stand in a config file, as data: each option is declared once, and that one place gives the YAML reader, the
+// range check, --set, `config show`, the JSON Schema and the option table of the documentation.
+// Values, built once at start and never changed; any thread may read them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace mgt::config {
+
+class Config;
+
+// `devices:` as the user wrote it: auto, a count, or a list of names (numbers stand for GPUs: 0 is "cuda:0").
+struct DeviceRequest {
+  bool automatic = false;
+  int64_t count = 0;                    // when neither automatic nor named
+  std::vector<std::string> names = {};  // "cuda:0", "cpu:1", "cpu"; without duplicates
+  bool operator==(const DeviceRequest&) const = default;
+};
+
+// monostate: the option has no value (it is optional and was not given).
+using Value = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<int64_t>,
+                           std::vector<double>, std::vector<std::string>, DeviceRequest>;
+
+enum class Kind { boolean, integer, number, text, integers, numbers, texts, devices };
+
+// Bounds that every number of the option keeps (each element of a list). `above` and `below` are exclusive.
+struct Bounds {
+  std::optional<double> at_least = {};
+  std::optional<double> at_most = {};
+  std::optional<double> above = {};
+  std::optional<double> below = {};
+};
+
+struct Option {
+  std::string key;
+  Kind kind = Kind::text;
+  Value fallback;    // monostate: no default
+  std::string help;  // one line, for schema and documentation
+  Bounds bounds = {};
+  std::vector<std::string> choices = {};   // for texts: what is allowed; empty: anything
+  std::optional<std::size_t> length = {};  // for lists: the exact number of elements
+};
+
+// One thing that `name:` in a section may say, with the options that only it has: a model, a strategy, ...
+struct Variant {
+  std::string name;
+  std::string summary;  // one line
+  std::vector<Option> options;
+  // Checks across keys; throws ConfigError by `Config::error_at`. May be empty.
+  std::function<void(const Config&)> check = {};
+};
+
+// A section of the file, such as `optimizer`. A scalar stands for its main key: `strategy: ddp` is `{name: ddp}`.
+struct SectionSpec {
+  std::string key;
+  std::string summary;
+  std::string main_key;                // "name" where there are variants; else the key that a scalar sets; may be ""
+  std::vector<Option> options;         // of every variant; does not list `name`
+  std::vector<Variant> variants = {};  // empty: no `name`
+  std::string fallback = {};           // the variant taken when the section is absent
+};
+
+struct Schema {
+  std::vector<Option> top;  // keys that are not sections
+  std::vector<SectionSpec> sections;
+};
+
+}  // namespace mgt::config

@@ -1,0 +1,174 @@
+#include "config/yaml.h"
+
+#include "config/message.h"
+#include "config/yaml_text.h"
+#include "core/text.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <sstream>
+
+namespace mgt::config {
+namespace {
+
+constexpr std::size_t kDeepest = 16;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+Origin origin_of(const Origin& base, const YAML::Mark& mark) {
+  return mark.is_null() ? base : origin_at(base, mark.line + 1, mark.column + 1);
+}
+
+// Builds the tree from the parser's events. The parser reports a list or map before it descends into it, so refusing
+// the event also bounds the parser's own recursion.
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(const Origin& base) : base_(base) {}
+
+  Node take_root() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (started_) refuse(mark, "a second document or stray text starts here; one file is one document, without '---'");
+    started_ = true;
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(make(Node::Kind::null, mark, "", anchor)); }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    refuse(mark, "aliases (*name) are not supported; write the value out");
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    // The parser gives quoted scalars the tag "!".
+    const bool in_quotes = tag == "!";
+    Node node = make(Node::Kind::scalar, mark, in_quotes ? "" : tag, anchor);
+    if (std::any_of(value.begin(), value.end(), is_control)) {
+      refuse(mark, quoted(value) + " holds a line break or control character; write it on one line");
+    }
+    node.text = value;
+    node.quoted = in_quotes;
+    add(std::move(node));
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(make(Node::Kind::list, mark, tag, anchor), mark);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(make(Node::Kind::map, mark, tag, anchor), mark);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Open {
+    Node node;
+    std::optional<Node> key = {};  // in a map: read, and waiting for its value
+  };
+
+  [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& message) const {
+    fail(origin_of(base_, mark), "", message);
+  }
+
+  Node make(Node::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) const {
+    if (anchor != YAML::NullAnchor) refuse(mark, "anchors (&name) are not supported; write the value out");
+    // "?" is the parser's word for a node without a tag.
+    if (!tag.empty() && tag != "?") refuse(mark, "tags such as !!str are not supported; remove the tag " + quoted(tag));
+    Node node;
+    node.kind = kind;
+    node.origin = origin_of(base_, mark);
+    return node;
+  }
+
+  void open(Node node, const YAML::Mark& mark) {
+    if (open_.size() == kDeepest) refuse(mark, concat("nested deeper than ", kDeepest, " levels; remove brackets"));
+    open_.push_back({std::move(node)});
+  }
+
+  void close() {
+    Node node = std::move(open_.back().node);
+    open_.pop_back();
+    add(std::move(node));
+  }
+
+  void add(Node node) {
+    if (open_.empty()) {
+      root_ = std::move(node);
+    } else if (open_.back().node.kind == Node::Kind::list) {
+      open_.back().node.children.push_back(std::move(node));
+    } else if (!open_.back().key) {
+      if (node.kind != Node::Kind::scalar) fail(node.origin, "", "a key must be a word, not a list, map or nothing");
+      open_.back().key = std::move(node);
+    } else {
+      add_to_map(open_.back(), std::move(node));
+    }
+  }
+
+  static void add_to_map(Open& map, Node node) {
+    node.key = std::move(map.key->text);
+    node.key_origin = std::move(map.key->origin);
+    map.key.reset();
+    // The parser places a missing value at whatever follows it.
+    if (node.kind == Node::Kind::null) node.origin = node.key_origin;
+    map.node.children.push_back(std::move(node));
+  }
+
+  Origin base_;
+  std::vector<Open> open_;
+  Node root_;
+  bool started_ = false;
+};
+
+void check_keys(const Node& node, const std::string& path) {
+  std::set<std::string_view> seen;
+  for (const Node& child : node.children) {
+    const bool in_map = node.kind == Node::Kind::map;
+    const std::string key = in_map ? dotted(path, child.key) : path;
+    if (in_map && child.key == "<<") {
+      fail(child.key_origin, key, "merge keys (<<) are not supported; write the keys out");
+    }
+    if (in_map && !seen.insert(child.key).second) {
+      const int first = find_child(node, child.key)->key_origin.line;
+      fail(child.key_origin, key,
+           concat("the key stands here twice", first > 0 ? concat(" (first on line ", first, ")") : "", "; keep one"));
+    }
+    check_keys(child, key);
+  }
+}
+
+}  // namespace
+
+const Node* find_child(const Node& map, std::string_view key) {
+  const auto found =
+      std::find_if(map.children.begin(), map.children.end(), [key](const Node& child) { return child.key == key; });
+  return found == map.children.end() ? nullptr : &*found;
+}
+
+Node parse_yaml(std::string_view text, const Origin& base, const std::string& key) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  check_text(text, base);
+  std::istringstream stream{std::string(text)};
+  TreeBuilder builder(base);
+  try {
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& error) {
+    fail(origin_of(base, error.mark), "",
+         concat("not valid YAML: ", printable(error.msg, 200), "; check indentation, brackets and quotes"));
+  }
+  Node root = builder.take_root();
+  check_keys(root, key);
+  return root;
+}
+
+}  // namespace mgt::config

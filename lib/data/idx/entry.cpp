@@ -1,0 +1,48 @@
+// Any labelled images in IDX files.
+#include "data/entry.h"
+#include "data/idx.h"
+
+namespace mgt::data::idx {
+namespace {
+
+config::Option path_option(std::string key, std::string help) {
+  return {.key = std::move(key), .kind = config::Kind::text, .fallback = {}, .help = std::move(help)};
+}
+
+void check(const config::Config& config) {
+  const config::Section& section = config.section("data");
+  for (const std::string key : {"images", "labels"}) {
+    if (!section.has(key)) config.error_at("data." + key, "missing; data set idx needs images and labels");
+  }
+  if (section.has("test_images") != section.has("test_labels")) {
+    const std::string given = section.has("test_images") ? "test_images" : "test_labels";
+    const std::string absent = section.has("test_images") ? "test_labels" : "test_images";
+    config.error_at("data." + given, "give data." + absent + " too, or neither for no evaluation");
+  }
+}
+
+Splits load(const config::Section& section, const LoadContext& context) {
+  std::optional<IdxPaths> test;
+  if (section.has("test_images")) test = {section.text("test_images"), section.text("test_labels")};
+  return read_idx(context.files, {section.text("images"), section.text("labels")}, test, section.integer("classes"));
+}
+
+}  // namespace
+
+extern const Entry entry;
+const Entry entry = {
+    .variant = {.name = "idx",
+                .summary = "labelled images in IDX files, plain or gzip",
+                .options = {path_option("images", "training images, unsigned bytes (N, H, W) or (N, C, H, W)"),
+                            path_option("labels", "training labels, unsigned bytes (N)"),
+                            path_option("test_images", "test images; absent: no evaluation"),
+                            path_option("test_labels", "test labels"),
+                            {.key = "classes",
+                             .kind = config::Kind::integer,
+                             .fallback = int64_t{10},
+                             .help = "number of classes; labels are 0 to classes - 1",
+                             .bounds = {.at_least = 1}}},
+                .check = check},
+    .load = load};
+
+}  // namespace mgt::data::idx

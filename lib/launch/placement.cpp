@@ -1,0 +1,183 @@
+#include "launch/placement.h"
+
+#include "comm/device.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "launch/launcher.h"
+#include "strategy/entry.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace mgt::launch {
+namespace {
+
+using Devices = std::vector<std::string>;
+
+// "1 GPU", "3 ranks"
+std::string counted(int64_t count, const std::string& thing) {
+  return concat(count, " ", thing, count == 1 ? "" : "s");
+}
+
+bool is_gpu(const std::string& device) { return device.starts_with("cuda"); }
+
+Devices first_gpus(int64_t count) {
+  Devices devices;
+  for (int64_t gpu = 0; gpu < count; ++gpu) devices.push_back(concat("cuda:", gpu));
+  return devices;
+}
+
+// Chooses devices for one config on one machine, and keeps what must be said about the choice.
+class Chooser {
+ public:
+  Chooser(const config::Config& config, const Machine& machine)
+      : config_(config), run_(config::run_of(config)), entry_(strategy::entry_of(config)), machine_(machine) {}
+
+  Decision decide() {
+    Placement& placement = decision_.placement;
+    placement.devices = devices();
+    const bool own_rank = entry_.ranks == strategy::Ranks::one_per_device;
+    placement.world_size = own_rank ? static_cast<int64_t>(placement.devices.size()) : 1;
+    check_one_kind();
+    placement.threads_per_rank = run_.threads.value_or(std::max<int64_t>(1, machine_.cores / placement.world_size));
+    placement.backend = backend();
+    warn_of_idle_devices();
+    return std::move(decision_);
+  }
+
+ private:
+  Devices devices() {
+    if (run_.devices.automatic) return automatic();
+    return run_.devices.names.empty() ? counted_devices(run_.devices.count) : named(run_.devices.names);
+  }
+
+  Devices automatic() {
+    if (machine_.gpus == 0) {
+      decision_.stand_in = "no GPU found: training on the CPU";
+      return {"cpu"};
+    }
+    return first_gpus(entry_.variant.name == "single" ? 1 : machine_.gpus);
+  }
+
+  Devices counted_devices(int64_t count) {
+    if (count == 0) return {"cpu"};
+    if (machine_.gpus == 0) return stand_ins(count);
+    const Devices found = first_gpus(std::min(count, machine_.gpus));
+    if (count > machine_.gpus) tell_missing(concat(count, " asked for"), found);
+    return found;
+  }
+
+  Devices stand_ins(int64_t count) {
+    if (run_.devices_strict) {
+      config_.error_at("devices",
+                       concat(counted(count, "GPU"), " asked for, but none found, and devices_strict is true; ",
+                              "set devices_strict to false to train on the CPU"));
+    }
+    const std::string thing = entry_.ranks == strategy::Ranks::one_per_device ? "CPU rank" : "CPU replica";
+    decision_.stand_in = concat("no GPU found: ", counted(count, thing), count == 1 ? " stands" : " stand", " in for ",
+                                counted(count, "device"));
+    return Devices(static_cast<std::size_t>(count), "cpu");
+  }
+
+  Devices named(const Devices& names) {
+    Devices found, missing;
+    const Devices gpus = first_gpus(machine_.gpus);
+    for (const std::string& name : names) {
+      if (is_gpu(name) && std::ranges::count(gpus, name) == 0)
+        missing.push_back(name);
+      else
+        found.push_back(is_gpu(name) ? name : "cpu");
+    }
+    if (found.empty()) found.push_back("cpu");
+    if (!missing.empty()) tell_missing(concat(join(missing), " not found"), found);
+    return found;
+  }
+
+  void tell_missing(const std::string& what, const Devices& found) {
+    const std::string here =
+        concat(what, ", this machine has ", machine_.gpus == 0 ? "no GPU" : counted(machine_.gpus, "GPU"));
+    if (run_.devices_strict) {
+      config_.error_at("devices", here + ", and devices_strict is true; name devices that are here");
+    }
+    decision_.warnings.push_back(concat("devices: ", here, ": training on ", join(found)));
+  }
+
+  // Ranks share one communicator, and none joins CPUs with GPUs.
+  void check_one_kind() const {
+    const Devices& devices = decision_.placement.devices;
+    const auto gpus = static_cast<std::size_t>(std::ranges::count_if(devices, is_gpu));
+    if (several_ranks() && gpus > 0 && gpus < devices.size()) {
+      config_.error_at("devices", concat(entry_.variant.name, " cannot join CPUs and GPUs (", join(devices),
+                                         "); name one kind of device, or choose a strategy that runs in one process"));
+    }
+  }
+
+  bool on_gpus() const { return is_gpu(decision_.placement.devices.front()); }
+  bool several_ranks() const { return decision_.placement.world_size > 1; }
+  bool as_threads() const { return run_.launch == config::Launch::threads; }
+
+  std::string backend() const {
+    if (run_.comm_backend != "auto") {
+      check_backend(run_.comm_backend);
+      return run_.comm_backend;
+    }
+    if (!several_ranks()) return "local";
+    if (on_gpus()) return "nccl";
+    return as_threads() ? "local" : "gloo";
+  }
+
+  void check_backend(const std::string& asked) const {
+    const auto refuse = [this](const std::string& why) { config_.error_at("comm.backend", why); };
+    if (asked == "nccl" && !on_gpus()) refuse("nccl joins GPUs, but the devices are CPUs; write auto");
+    if (asked != "nccl" && on_gpus() && several_ranks()) refuse(asked + " joins CPUs, not GPUs; write nccl");
+    if (asked == "local" && several_ranks() && !as_threads()) {
+      refuse("local joins threads of one process; write launch: threads, or gloo here");
+    }
+  }
+
+  // These two give the whole batch to every device.
+  bool batch_is_shared_out() const { return entry_.variant.name != "single" && entry_.variant.name != "layer_split"; }
+
+  void warn_of_idle_devices() {
+    const auto count = static_cast<int64_t>(decision_.placement.devices.size());
+    if (run_.batch_size >= count || !batch_is_shared_out()) return;
+    const std::string thing = several_ranks() ? "rank" : "device";
+    const bool one = run_.batch_size == count - 1;
+    decision_.warnings.push_back(concat("batch_size ", run_.batch_size, " over ", counted(count, thing), ": ", thing,
+                                        one ? " " : "s ", run_.batch_size,
+                                        one ? " gets" : concat("..", count - 1, " get"), " no samples"));
+  }
+
+  const config::Config& config_;
+  const config::Run run_;
+  const strategy::Entry& entry_;
+  const Machine machine_;
+  Decision decision_;
+};
+
+bool may_need_gpu(const config::DeviceRequest& request) {
+  return request.automatic || request.count > 0 || std::ranges::any_of(request.names, is_gpu);
+}
+
+// Those that the scheduler lets this process run on, which may be fewer than the machine has.
+int64_t usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+}  // namespace
+
+Decision decide(const config::Config& config, const Machine& machine) { return Chooser(config, machine).decide(); }
+
+Placement place(const config::Config& config) {
+  const bool ask_driver = may_need_gpu(config.top().devices("devices"));  // it takes a moment to answer
+  const Decision decision = decide(config, {.gpus = ask_driver ? comm::gpu_count() : 0, .cores = usable_cores()});
+  if (is_rank_process()) return decision.placement;  // its launcher has said what there is to say
+  if (!decision.stand_in.empty()) log::info(decision.stand_in);
+  for (const std::string& warning : decision.warnings) log::warning(warning);
+  return decision.placement;
+}
+
+}  // namespace mgt::launch

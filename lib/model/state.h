@@ -1,0 +1,43 @@
+// One piece of one logical tensor, and the flat layout that parameters lie in. `Strategy::state` describes all that a
+// rank owns in these words; checkpoints, hashes, export and verification need nothing else.
+// Values. Views may be read and written by the rank that owns them, between steps.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "core/split.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mgt::model {
+
+using Shape = std::vector<int64_t>;
+
+int64_t elements(const Shape& shape);           // 1 for a scalar's empty shape
+std::string shape_text(const Shape& shape);     // "(16, 96)"
+
+enum class StateKind { parameter, buffer, optimizer };
+
+// Offset and extent in each dimension of the whole tensor.
+struct Box {
+  Shape offset;
+  Shape extent;
+};
+
+struct StateSlice {
+  std::string name;              // "conv1.weight"; optimizer state: "conv1.weight.momentum"
+  StateKind kind = StateKind::parameter;
+  Shape global;                  // the whole tensor's shape
+  Box box;                       // this rank's piece
+  std::optional<Range> flat;     // a range of the flattened box; absent: all of it
+  bool primary = true;           // exactly one rank owns each element for saving; replicas are not primary
+  at::Tensor view;
+};
+
+// A slice that is the whole tensor.
+StateSlice whole(std::string name, StateKind kind, const at::Tensor& view, bool primary);
+
+}  // namespace mgt::model

@@ -1,0 +1,63 @@
+#include "optim/adam.h"
+
+#include "torch_pch.h"
+
+#include <cmath>
+
+namespace mgt::optim {
+namespace {
+
+class Adam final : public Optimizer {
+ public:
+  Adam(const config::Section& section, const at::Tensor& parameters, Decay decay)
+      : beta1_(section.numbers("betas")[0]),
+        beta2_(section.numbers("betas")[1]),
+        epsilon_(section.number("eps")),
+        weight_decay_(section.number("weight_decay")),
+        decay_(decay),
+        exp_avg_(at::zeros_like(parameters)),
+        exp_avg_sq_(at::zeros_like(parameters)) {}
+
+  void step(at::Tensor& parameters, at::Tensor& gradients, double lr) override {
+    ++steps_;
+    if (decay_ == Decay::decoupled) parameters.mul_(1.0 - lr * weight_decay_);
+    else if (weight_decay_ > 0) gradients.add_(parameters, weight_decay_);
+    exp_avg_.lerp_(gradients, 1.0 - beta1_);
+    exp_avg_sq_.mul_(beta2_).addcmul_(gradients, gradients, 1.0 - beta2_);
+    const double correction1 = 1.0 - std::pow(beta1_, static_cast<double>(steps_));
+    const double correction2 = 1.0 - std::pow(beta2_, static_cast<double>(steps_));
+    const at::Tensor denominator = exp_avg_sq_.sqrt().div_(std::sqrt(correction2)).add_(epsilon_);
+    parameters.addcdiv_(exp_avg_, denominator, -lr / correction1);
+  }
+
+  std::vector<StateTensor> state() override { return {{"exp_avg", exp_avg_}, {"exp_avg_sq", exp_avg_sq_}}; }
+
+ private:
+  double beta1_;
+  double beta2_;
+  double epsilon_;
+  double weight_decay_;
+  Decay decay_;
+  int64_t steps_ = 0;
+  at::Tensor exp_avg_;
+  at::Tensor exp_avg_sq_;
+};
+
+}  // namespace
+
+std::vector<config::Option> adam_options(double weight_decay) {
+  using config::Kind;
+  return {{.key = "betas", .kind = Kind::numbers, .fallback = std::vector<double>{0.9, 0.999},
+           .help = "decay of the running mean and of the running square", .bounds = {.at_least = 0, .below = 1},
+           .length = 2},
+          {.key = "eps", .kind = Kind::number, .fallback = 1e-8, .help = "added to the denominator",
+           .bounds = {.at_least = 0}},
+          {.key = "weight_decay", .kind = Kind::number, .fallback = weight_decay, .help = "decay of the parameters",
+           .bounds = {.at_least = 0}}};
+}
+
+std::unique_ptr<Optimizer> make_adam(const config::Section& section, const at::Tensor& parameters, Decay decay) {
+  return std::make_unique<Adam>(section, parameters, decay);
+}
+
+}  // namespace mgt::optim

@@ -1,0 +1,85 @@
+// Stochastic gradient descent with momentum, dampening, Nesterov and weight decay; the formulas of torch.optim.SGD.
+#include "optim/entry.h"
+
+#include "torch_pch.h"
+
+namespace mgt::optim::sgd {
+namespace {
+
+struct Settings {
+  double momentum;
+  double dampening;
+  double weight_decay;
+  bool nesterov;
+};
+
+class Sgd final : public Optimizer {
+ public:
+  Sgd(const Settings& settings, const at::Tensor& parameters) : settings_(settings) {
+    if (settings_.momentum > 0) momentum_ = at::zeros_like(parameters);
+  }
+
+  void step(at::Tensor& parameters, at::Tensor& gradients, double lr) override {
+    if (settings_.weight_decay > 0) gradients.add_(parameters, settings_.weight_decay);
+    if (!momentum_.defined()) {
+      parameters.add_(gradients, -lr);
+      return;
+    }
+    // The first momentum is the gradient itself, without dampening.
+    momentum_.mul_(settings_.momentum).add_(gradients, first_ ? 1.0 : 1.0 - settings_.dampening);
+    first_ = false;
+    if (settings_.nesterov) parameters.add_(gradients.add_(momentum_, settings_.momentum), -lr);
+    else parameters.add_(momentum_, -lr);
+  }
+
+  std::vector<StateTensor> state() override {
+    if (!momentum_.defined()) return {};
+    return {{"momentum", momentum_}};
+  }
+
+ private:
+  Settings settings_;
+  at::Tensor momentum_;
+  bool first_ = true;
+};
+
+std::unique_ptr<Optimizer> make(const config::Section& section, const at::Tensor& parameters) {
+  return std::make_unique<Sgd>(Settings{.momentum = section.number("momentum"),
+                                        .dampening = section.number("dampening"),
+                                        .weight_decay = section.number("weight_decay"),
+                                        .nesterov = section.boolean("nesterov")},
+                               parameters);
+}
+
+void check(const config::Config& config) {
+  const config::Section& section = config.section("optimizer");
+  if (!section.boolean("nesterov")) return;
+  if (section.number("momentum") == 0) {
+    config.error_at("optimizer.nesterov", "needs optimizer.momentum > 0; set it or leave nesterov out");
+  }
+  if (section.number("dampening") != 0) {
+    config.error_at("optimizer.nesterov", "needs optimizer.dampening 0");
+  }
+}
+
+using config::Kind;
+
+}  // namespace
+
+extern const Entry entry;
+const Entry entry = {
+    .variant = {.name = "sgd",
+                .summary = "stochastic gradient descent",
+                .options = {{.key = "momentum", .kind = Kind::number, .fallback = 0.0, .help = "share of the last update kept",
+                             .bounds = {.at_least = 0, .below = 1}},
+                            {.key = "dampening", .kind = Kind::number, .fallback = 0.0,
+                             .help = "share of the gradient kept out of the momentum", .bounds = {.at_least = 0, .at_most = 1}},
+                            {.key = "weight_decay", .kind = Kind::number, .fallback = 0.0,
+                             .help = "times the parameters, added to the gradient", .bounds = {.at_least = 0}},
+                            {.key = "nesterov", .kind = Kind::boolean, .fallback = false,
+                             .help = "look ahead along the momentum"}},
+                .check = check},
+    .make = make,
+};
+
+}  // namespace mgt::optim::sgd

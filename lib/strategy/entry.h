@@ -1,0 +1,42 @@
+// What a strategy must define: one `const Entry entry` in strategy/.../<name>/entry.cpp. CMake makes the table from the
+// folders.
+#pragma once
+
+#include "comm/communicator.h"
+#include "config/config.h"
+#include "model/model.h"
+#include "strategy/strategy.h"
+
+#include <memory>
+#include <vector>
+
+namespace mgt::strategy {
+
+struct Context {
+  const config::Config& config;
+  const model::Model& model;
+  std::vector<at::Device> devices;     // in one process: all of them; one rank per device: this rank's
+  comm::Communicator& communicator;    // of size 1 for strategies in one process
+  at::ScalarType dtype;
+  uint64_t seed;
+  int64_t threads;                     // intra-op threads that this rank may use
+};
+
+enum class Ranks { one_process, one_per_device };
+
+struct Entry {
+  config::Variant variant;   // name, one-line summary, its own options, checks
+  Ranks ranks;
+  std::unique_ptr<Strategy> (*make)(const Context& context);
+};
+
+// All strategies, sorted by folder.
+const std::vector<const Entry*>& entries();
+
+// The `strategy` section of the schema: one variant an entry.
+config::SectionSpec section();
+
+// The entry that the config names.
+const Entry& entry_of(const config::Config& config);
+
+}  // namespace mgt::strategy

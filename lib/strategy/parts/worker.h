@@ -1,0 +1,52 @@
+// What every strategy does on one device: a replica, its optimizer, and the two halves of a step. Also the evaluation.
+// A Worker belongs to the thread that drives its device.
+#pragma once
+
+#include "data/dataset.h"
+#include "model/replica.h"
+#include "optim/optimizer.h"
+#include "strategy/entry.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace mgt::strategy {
+
+class Worker {
+ public:
+  Worker(const Context& context, at::Device device);
+  Worker(const Context& context, at::Device device, Range blocks);   // only these blocks of the model
+
+  model::Replica& replica() { return replica_; }
+  optim::Optimizer& optimizer() { return *optimizer_; }
+
+  // Clears the gradients, runs forward and backward over `batch`, and leaves the gradient of (sum of the samples' losses)
+  // / `samples` in the replica. Returns that quotient. An empty batch gives zero gradients and 0.
+  double compute_gradients(const data::Batch& batch, int64_t samples);
+
+  std::vector<NamedTensor> gradients();   // by parameter, as views
+
+  void update(double lr);
+
+  // Parameters, buffers and optimizer state of this replica.
+  std::vector<model::StateSlice> state(bool primary);
+
+ private:
+  model::Replica replica_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+};
+
+// Correct and seen rows of this batch, in evaluation mode, without gradients.
+EvalCounts count(const model::Replica& replica, const data::Batch& batch);
+
+// Writes each primary slice into the slices of the same name that are not primary: all replicas become the first one.
+// `kind`: only slices of this kind.
+void copy_primary_to_replicas(std::vector<model::StateSlice> state,
+                              std::optional<model::StateKind> kind = std::nullopt);
+
+// Each tensor's piece of an optimizer's flat state, as slices named "conv1.weight.momentum".
+std::vector<model::StateSlice> optimizer_slices(optim::Optimizer& optimizer, const std::vector<model::Slot>& slots,
+                                                bool primary);
+
+}  // namespace mgt::strategy

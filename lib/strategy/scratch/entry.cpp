@@ -1,0 +1,129 @@
+// The book's functions (scratch.h) as a strategy: one process, replicas that take turns.
+#include "optim/entry.h"
+#include "strategy/entry.h"
+#include "strategy/parts/worker.h"
+#include "strategy/scratch/scratch.h"
+
+#include "torch_pch.h"
+
+namespace mgt::strategy::scratch {
+namespace {
+
+class Scratch final : public Strategy {
+ public:
+  explicit Scratch(const Context& context)
+      : model_(context.model), allreduce_(allreduce_named(context.config.section("strategy").text("allreduce"))) {
+    const model::Replica initial(context.model, context.dtype, context.devices.front(), context.seed);
+    for (const at::Device place : context.devices) {
+      Device device{.device = place,
+                    .params = get_params(initial.parameter_views(), place),
+                    .buffers = {},
+                    .optimizers = {}};
+      for (const at::Tensor& buffer : initial.buffers()) device.buffers.push_back(buffer.to(place).clone());
+      for (const at::Tensor& param : device.params) device.optimizers.push_back(optim::make(context.config, param));
+      devices_.push_back(std::move(device));
+      places_.push_back(place);
+    }
+    for (const model::StateSlice& slice : initial.state(/*primary=*/true)) {
+      (slice.kind == model::StateKind::parameter ? param_names_ : buffer_names_).push_back(slice.name);
+    }
+  }
+
+  Range shard(int64_t rows) const override { return {0, rows}; }
+
+  StepResult step(const data::Batch& batch, const StepInput& input) override {
+    const Net net = [this](const at::Tensor& X, const Device& device) { return forward(X, device, {.training = true}); };
+    const SummedLoss loss = [this](const at::Tensor& y_hat, const at::Tensor& y) {
+      return model::summed_loss(model_.loss, y_hat, y);
+    };
+    const BatchResult result = train_batch(batch.inputs, batch.targets, devices_, net, loss, allreduce_, input.lr,
+                                           [&] { show_gradients(input.probe); });
+    traffic_ += result.traffic;
+    return {result.loss};
+  }
+
+  EvalCounts evaluate(const data::Batch& batch) override {
+    const at::NoGradGuard no_grad;
+    copy_primary_to_replicas(state(), model::StateKind::buffer);
+    const auto [X_shards, y_shards] = split_batch(batch.inputs, batch.targets, places_);
+    EvalCounts counts;
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      if (X_shards[i].size(0) == 0) continue;
+      counts.correct += model::count_correct(forward(X_shards[i], devices_[i], {.training = false}), y_shards[i]);
+      counts.total += X_shards[i].size(0);
+    }
+    return counts;
+  }
+
+  // All devices' copies; the first device's are primary.
+  std::vector<model::StateSlice> state() override {
+    std::vector<model::StateSlice> slices;
+    for (Device& device : devices_) {
+      const bool primary = &device == &devices_.front();
+      for (std::size_t p = 0; p < device.params.size(); ++p) {
+        slices.push_back(model::whole(param_names_[p], model::StateKind::parameter, device.params[p].detach(), primary));
+        for (const optim::StateTensor& memory : device.optimizers[p]->state()) {
+          slices.push_back(model::whole(param_names_[p] + "." + memory.name, model::StateKind::optimizer, memory.flat,
+                                        primary));
+        }
+      }
+      for (std::size_t b = 0; b < device.buffers.size(); ++b) {
+        slices.push_back(model::whole(buffer_names_[b], model::StateKind::buffer, device.buffers[b], primary));
+      }
+    }
+    return slices;
+  }
+
+  void state_loaded() override { copy_primary_to_replicas(state()); }
+
+  std::vector<Note> notes() const override {
+    std::vector<Note> notes = {{"all-reduce rounds", static_cast<double>(traffic_.rounds), ""}};
+    for (std::size_t i = 0; i < traffic_.bytes_sent.size(); ++i) {
+      notes.push_back({"device " + std::to_string(i) + " sent", static_cast<double>(traffic_.bytes_sent[i]), "bytes"});
+    }
+    return notes;
+  }
+
+  int64_t bytes_sent() const override { return traffic_.total_bytes(); }
+
+ private:
+  at::Tensor forward(const at::Tensor& X, const Device& device, const model::ForwardContext& context) const {
+    return model::forward(model_, X, {device.params, device.buffers}, context);
+  }
+
+  void show_gradients(Probe* probe) {
+    if (!probe) return;
+    for (std::size_t i = 0; i < devices_.size(); ++i) {
+      std::vector<NamedTensor> gradients;
+      for (std::size_t p = 0; p < param_names_.size(); ++p) {
+        gradients.push_back({param_names_[p], devices_[i].params[p].grad()});
+      }
+      probe->gradients_ready(static_cast<int64_t>(i), gradients);
+    }
+  }
+
+  const model::Model& model_;
+  AllReduce allreduce_;
+  std::vector<Device> devices_;
+  std::vector<at::Device> places_;
+  std::vector<std::string> param_names_;
+  std::vector<std::string> buffer_names_;
+  Traffic traffic_;
+};
+
+std::unique_ptr<Strategy> make(const Context& context) { return std::make_unique<Scratch>(context); }
+
+}  // namespace
+
+extern const Entry entry;
+const Entry entry = {
+    .variant = {.name = "scratch",
+                .summary = "data parallel from scratch, as the book writes it: one process, replicas in turn",
+                .options = {{.key = "allreduce", .kind = config::Kind::text, .fallback = std::string("naive"),
+                             .help = "how gradients are summed over the devices", .choices = {"naive", "tree", "ring"}}},
+                .check = {}},
+    .ranks = Ranks::one_process,
+    .make = make,
+};
+
+}  // namespace mgt::strategy::scratch

@@ -1,0 +1,53 @@
+// One device, one replica: what every other strategy must equal.
+#include "core/text.h"
+#include "strategy/entry.h"
+#include "strategy/parts/worker.h"
+
+namespace mgt::strategy::single {
+namespace {
+
+class Single final : public Strategy {
+ public:
+  explicit Single(const Context& context) : device_(context.devices.front()), worker_(context, device_) {}
+
+  Range shard(int64_t rows) const override { return {0, rows}; }
+
+  StepResult step(const data::Batch& batch, const StepInput& input) override {
+    const double loss = worker_.compute_gradients(data::slice(batch, 0, batch.size(), device_), input.samples);
+    if (input.probe) input.probe->gradients_ready(0, worker_.gradients());
+    worker_.update(input.lr);
+    return {loss};
+  }
+
+  EvalCounts evaluate(const data::Batch& batch) override {
+    return count(worker_.replica(), data::slice(batch, 0, batch.size(), device_));
+  }
+
+  std::vector<model::StateSlice> state() override { return worker_.state(/*primary=*/true); }
+
+ private:
+  at::Device device_;
+  Worker worker_;
+};
+
+std::unique_ptr<Strategy> make(const Context& context) { return std::make_unique<Single>(context); }
+
+void check(const config::Config& config) {
+  const config::DeviceRequest& devices = config.top().devices("devices");
+  const auto count = devices.names.empty() ? devices.count : static_cast<int64_t>(devices.names.size());
+  if (count > 1) {
+    config.error_at("strategy.name", concat("single uses one device, but devices is ", count,
+                                            "; choose another strategy, such as ddp, or devices: 1"));
+  }
+}
+
+}  // namespace
+
+extern const Entry entry;
+const Entry entry = {
+    .variant = {.name = "single", .summary = "one device", .options = {}, .check = check},
+    .ranks = Ranks::one_process,
+    .make = make,
+};
+
+}  // namespace mgt::strategy::single

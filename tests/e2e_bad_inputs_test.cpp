@@ -1,0 +1,124 @@
+// Every case of tests/cases/6_bad_inputs through the built program: exit code, words, line, and nothing left behind.
+#include "process.h"
+#include "temporary_folder.h"
+#include "test.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+
+namespace mgt::test {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kMostCpu_s = 5;  // most of it is loading LibTorch; a bomb or a loop takes more
+
+// Cases of features that are not there yet, each with the feature.
+const std::map<std::string, std::string> kSkipped = {
+    {"config/accumulate_zero.yaml", "accumulate"},
+    {"config/batch_contradiction.yaml", "accumulate and micro_batch"},
+    {"config/clip_negative.yaml", "clip"},
+    {"config/hybrid_product.yaml", "strategy hybrid"},
+    {"config/more_stages_than_layers.yaml", "strategy pipeline"},
+    {"config/stage_4.yaml", "strategy zero"},
+    {"config/warmup_longer_than_run.yaml", "schedule"},
+};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+// A word, or a list of which one must be there; case does not matter.
+bool has_word(const std::string& message, const json& word) {
+  if (word.is_string()) return lower(message).find(lower(word.get<std::string>())) != std::string::npos;
+  return std::any_of(word.begin(), word.end(), [&](const json& any) { return has_word(message, any); });
+}
+
+// The line in "FILE:LINE:COLUMN: ..."; 0 where there is none.
+int line_of(const std::string& message) {
+  std::smatch match;
+  return std::regex_search(message, match, std::regex(R"(\.yaml:(\d+):\d+: )")) ? std::stoi(match[1]) : 0;
+}
+
+bool has_line(const std::string& message, const json& expected) {
+  if (expected.is_number()) return line_of(message) == expected.get<int>();
+  return std::any_of(expected.begin(), expected.end(), [&](const json& any) { return has_line(message, any); });
+}
+
+std::set<std::string> paths_in(const std::string& folder) {
+  std::set<std::string> paths;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) paths.insert(entry.path().string());
+  return paths;
+}
+
+std::vector<std::string> command_for(const json& item) {
+  const std::string file = std::filesystem::path(item.at("file").get<std::string>()).filename().string();
+  std::vector<std::string> command = {MGT_BINARY, "train", "--config", item.value("config", file)};
+  const json overrides = item.value("set", json::object());
+  for (const auto& [key, value] : overrides.items()) {
+    command.insert(command.end(), {"--set", key + "=" + (value.is_string() ? value.get<std::string>() : value.dump())});
+  }
+  return command;
+}
+
+// The message of the error, which is the last line and the only one of its kind; empty where there is none.
+std::string error_in(const std::string& err) {
+  const std::string mark = "mgt: error: ";
+  const std::size_t begin = err.find(mark);
+  if (begin == std::string::npos) return "";
+  const std::string message = err.substr(begin + mark.size());
+  CHECK(message.find('\n') == message.size() - 1);
+  return message;
+}
+
+void check_refused(const json& item, const std::string& message) {
+  CHECK(!message.empty());
+  CHECK(message.size() < 2000);
+  for (const json& word : item.at("expect_words")) CHECK(has_word(message, word));
+  if (item.contains("expect_line")) CHECK(has_line(message, item.at("expect_line")));
+}
+
+void check_case(const json& item, const TemporaryFolder& folder) {
+  const std::string run_in = folder.file(item.at("run_in"));
+  if (item.contains("make")) {
+    REQUIRE(run({"/bin/sh", "-c", item.at("make")}, run_in).exit == 0);
+  }
+  const std::set<std::string> before = paths_in(folder.path());
+  const Result result = run(command_for(item), run_in);
+  INFO(item.at("file") << " (" << item.at("why") << "): exit " << result.exit << "\n" << result.out << result.err);
+  const int expected = item.at("expect_exit");
+  CHECK((result.exit == expected || result.exit == item.value("expect_exit_or", expected)));
+  CHECK(result.cpu_s < kMostCpu_s);
+  if (result.exit != 0) check_refused(item, error_in(result.err));
+  if (result.exit == 0) std::filesystem::remove_all(run_in + "/runs");  // all that a run may write
+  CHECK(paths_in(folder.path()) == before);
+}
+
+void check_kind(const std::string& kind, std::size_t at_least) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(cases(), folder.path(), std::filesystem::copy_options::recursive);
+  std::ifstream stream(cases() + "/6_bad_inputs/bad_inputs.json");
+  std::size_t count = 0;
+  for (const json& item : json::parse(stream)) {
+    if (item.at("kind") != kind || kSkipped.contains(item.at("file"))) continue;
+    check_case(item, folder);
+    ++count;
+  }
+  CHECK(count >= at_least);
+}
+
+}  // namespace
+
+TEST_CASE("every bad config ends the program as its case says") { check_kind("config", 68); }
+TEST_CASE("every bad data file ends the program as its case says") { check_kind("data", 28); }
+TEST_CASE("every bad file of weights ends the program as its case says") { check_kind("checkpoint", 30); }
+
+}  // namespace mgt::test

@@ -1,0 +1,169 @@
+// Whole runs of the built program: what it prints, what it leaves, and that a run can be had again to the bit.
+#include "process.h"
+#include "temporary_folder.h"
+#include "test.h"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <regex>
+#include <sstream>
+
+namespace mgt::test {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kConfig = R"(# A small net on synthetic pictures.
+model: {name: lenet, channels: [4, 6], hidden: 16, init_std: 0.1}
+data: {name: synthetic, train: 300, test: 101}
+strategy: single
+devices: 1
+batch_size: 64
+epochs: 2
+seed: 3
+optimizer: {name: sgd, lr: 0.1}
+)";
+
+const std::vector<std::string> kSingle = {"strategy=single", "devices=1"};
+
+// A folder with the small config in it, where the program is run.
+class Workplace {
+ public:
+  Workplace() { folder_.write("small.yaml", kConfig); }
+  const TemporaryFolder& folder() const { return folder_; }
+
+  std::vector<std::string> train(const std::vector<std::string>& overrides,
+                                 const std::vector<std::string>& arguments = {}) const {
+    std::vector<std::string> command = {MGT_BINARY, "train", "--config", "small.yaml"};
+    for (const std::string& override : overrides) command.insert(command.end(), {"--set", override});
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return command;
+  }
+
+  Result run_train(const std::vector<std::string>& overrides, const std::vector<std::string>& arguments = {}) const {
+    return run(train(overrides, arguments), folder_.path());
+  }
+
+  // The summary that `--json` prints, alone on stdout.
+  json summary(const std::vector<std::string>& overrides, const std::string& run_folder) const {
+    const Result result = run_train(overrides, {"--json", "--run-dir", run_folder});
+    INFO(result.err);
+    REQUIRE(result.exit == 0);
+    return json::parse(result.out);
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> on_two_devices(const std::string& strategy) { return {"strategy=" + strategy, "devices=2"}; }
+
+void check_run(const Workplace& workplace, const std::string& strategy, const std::vector<std::string>& overrides) {
+  INFO(strategy);
+  const json summary = workplace.summary(overrides, strategy);
+  CHECK(summary["strategy"] == strategy);
+  CHECK(summary["steps"] == 10);
+  CHECK(summary["epochs"] == 2);
+  CHECK(summary["test_total"] == 101);
+  CHECK(summary["weights_sha256"].get<std::string>().size() == 64);
+  CHECK(json::parse(workplace.folder().content(strategy + "/summary.json")) == summary);
+  for (const char* const name : {"config.yaml", "run.json", "log.txt", "metrics.csv", "weights.safetensors"}) {
+    CHECK(workplace.folder().has(strategy + "/" + name));
+  }
+  CHECK(lines_of(workplace.folder().content(strategy + "/metrics.jsonl")).size() == 2);
+
+  const Result result = run({MGT_BINARY, "eval", "--run", strategy, "--json"}, workplace.folder().path());
+  INFO(result.err);
+  REQUIRE(result.exit == 0);
+  const json evaluated = json::parse(result.out);
+  for (const char* const key : {"test_acc", "test_correct", "test_total", "devices"}) {
+    CHECK(evaluated[key] == summary[key]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every strategy trains, leaves its folder, and its weights are evaluated to the same counts") {
+  const Workplace workplace;
+  check_run(workplace, "single", kSingle);
+  for (const char* const strategy : {"scratch", "data_parallel", "ddp", "layer_split"}) {
+    check_run(workplace, strategy, on_two_devices(strategy));
+  }
+}
+
+TEST_CASE("S-71: the result is the very last line, in both languages") {
+  const Workplace workplace;
+  const Result english = workplace.run_train(on_two_devices("scratch"));
+  INFO(english.out << english.err);
+  CHECK(english.exit == 0);
+  const std::vector<std::string> lines = lines_of(english.out);
+  REQUIRE(lines.size() >= 4);
+  CHECK(std::regex_match(lines.front(), std::regex("scratch: lenet .*")));
+  CHECK(std::regex_match(lines[1], std::regex(R"(epoch 1/2  loss \d+\.\d{4}  test acc .*)")));
+  CHECK(std::regex_match(lines.back(), std::regex(R"(test acc: \d\.\d\d, \d+\.\d sec/epoch on \[cpu, cpu\])")));
+  const Result chinese = workplace.run_train({"log.language=zh"}, {"--quiet"});
+  CHECK(std::regex_match(chinese.out, std::regex("测试精度：\\d\\.\\d\\d，\\d+\\.\\d秒/轮，在\\[.*\\]\n")));
+}
+
+TEST_CASE("a run's folder is named after its config") {
+  const Workplace workplace;
+  REQUIRE(workplace.run_train(kSingle).exit == 0);
+  const std::filesystem::directory_iterator runs(workplace.folder().file("runs"));
+  CHECK(std::regex_match(runs->path().filename().string(), std::regex(R"(small-\d{8}-\d{6})")));
+}
+
+TEST_CASE("the same config gives the same weights, and ranks as processes or as threads give them too") {
+  const Workplace workplace;
+  const auto weights = [&](std::vector<std::string> overrides, const std::string& folder) {
+    return workplace.summary(overrides, folder).at("weights_sha256").get<std::string>();
+  };
+  const std::string processes = weights({"strategy=ddp", "devices=2", "launch=processes"}, "first");
+  CHECK(weights({"strategy=ddp", "devices=2", "launch=processes"}, "second") == processes);
+  CHECK(weights({"strategy=ddp", "devices=2", "launch=threads"}, "third") == processes);
+  CHECK(weights({"strategy=ddp", "devices=2", "seed=4"}, "fourth") != processes);
+}
+
+TEST_CASE("a run without a test set tells the training loss") {
+  const Workplace workplace;
+  const Result result =
+      workplace.run_train({"data=random_rows", "model={name: mlp, input: [10], hidden: [], loss: mse}"});
+  INFO(result.err);
+  CHECK(result.exit == 0);
+  CHECK(std::regex_match(lines_of(result.out).back(), std::regex(R"(train loss: \d\.\d{4}, \d+\.\d sec/epoch on .*)")));
+}
+
+TEST_CASE("a folder that holds a run is refused, and the run in it is kept") {
+  const Workplace workplace;
+  REQUIRE(workplace.run_train(kSingle, {"--run-dir", "mine"}).exit == 0);
+  const std::string before = workplace.folder().content("mine/summary.json");
+  const Result result = workplace.run_train(kSingle, {"--run-dir", "mine"});
+  CHECK(result.exit == 2);
+  CHECK(result.err.find("mine holds a run already") != std::string::npos);
+  CHECK(workplace.folder().content("mine/summary.json") == before);
+}
+
+TEST_CASE("the installed program finds its configs") {
+  const TemporaryFolder folder;
+  const std::string build = std::filesystem::path(MGT_BINARY).parent_path().parent_path().string();
+  const Result installed = run({"/usr/bin/env", "cmake", "--install", build, "--prefix", folder.file("prefix")}, "/");
+  INFO(installed.out << installed.err);
+  REQUIRE(installed.exit == 0);
+  const std::string program = folder.file("prefix/bin/mgt");
+  const Result list = run({program, "config", "list"}, folder.path());
+  CHECK(list.out.find(folder.file("prefix/share/mgt/configs")) != std::string::npos);
+  const Result result = run({program, "train", "--config", "lenet_2gpu.yaml", "--set", "data=synthetic", "--set",
+                             "max_steps=2", "--devices", "2"},
+                            folder.path());
+  INFO(result.out << result.err);
+  CHECK(result.exit == 0);
+}
+
+}  // namespace mgt::test

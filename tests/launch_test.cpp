@@ -1,0 +1,261 @@
+// Where a run's replicas are placed, which of several failures is told, and ranks that are threads. Ranks that are
+// processes are tested through the program (e2e_failure_test.cpp).
+#include "torch_pch.h"
+
+#include "comm/local/local.h"
+#include "config/reader.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "launch/data_fit.h"
+#include "launch/failure.h"
+#include "launch/placement.h"
+#include "launch/signals.h"
+#include "launch/threads.h"
+#include "model/entry.h"
+#include "test.h"
+
+#include <chrono>
+#include <new>
+#include <thread>
+
+using namespace mgt;
+using namespace mgt::launch;
+
+namespace {
+
+config::Config config_of(const std::string& text) { return config::resolve(schema(), {"test.yaml", text}); }
+
+Decision decide_on(const std::string& text, int64_t gpus, int64_t cores = 8) {
+  return decide(config_of(text), {.gpus = gpus, .cores = cores});
+}
+
+// The message of the Expected that `action` throws; fails where it throws something else or nothing.
+template <typename Expected, typename Action>
+std::string message_of(const Action& action) {
+  try {
+    action();
+  } catch (const Expected& error) {
+    return error.what();
+  } catch (const std::exception& other) {
+    FAIL("another error: " << other.what());
+  }
+  FAIL("no error");
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+struct Row {
+  std::string strategy;
+  std::string devices;  // as in the file
+  int64_t gpus;
+  std::string expected;  // devices, joined
+  int64_t world;
+  std::string stand_in;  // the line about CPUs in place of GPUs
+  std::string warning;   // the only one
+};
+
+const std::vector<Row> kRows = {
+    // S-61, S-64: all, the first n, none.
+    {"ddp", "auto", 3, "cuda:0, cuda:1, cuda:2", 3, "", ""},
+    {"single", "auto", 3, "cuda:0", 1, "", ""},
+    {"ddp", "auto", 0, "cpu", 1, "no GPU found: training on the CPU", ""},
+    {"ddp", "2", 3, "cuda:0, cuda:1", 2, "", ""},
+    {"ddp", "0", 3, "cpu", 1, "", ""},
+    {"scratch", "2", 2, "cuda:0, cuda:1", 1, "", ""},
+    // S-63: logical CPU devices in the number asked for.
+    {"ddp", "2", 0, "cpu, cpu", 2, "no GPU found: 2 CPU ranks stand in for 2 devices", ""},
+    {"scratch", "3", 0, "cpu, cpu, cpu", 1, "no GPU found: 3 CPU replicas stand in for 3 devices", ""},
+    {"single", "1", 0, "cpu", 1, "no GPU found: 1 CPU replica stands in for 1 device", ""},
+    // S-65: what is missing is said.
+    {"ddp", "4", 2, "cuda:0, cuda:1", 2, "",
+     "devices: 4 asked for, this machine has 2 GPUs: training on cuda:0, cuda:1"},
+    {"ddp", "[0, 5]", 2, "cuda:0", 1, "", "devices: cuda:5 not found, this machine has 2 GPUs: training on cuda:0"},
+    {"scratch", "[1, 0]", 2, "cuda:1, cuda:0", 1, "", ""},
+    // S-60: nothing left is the CPU.
+    {"single", "cuda:0", 0, "cpu", 1, "", "devices: cuda:0 not found, this machine has no GPU: training on cpu"},
+    {"ddp", "[3, 4]", 1, "cpu", 1, "", "devices: cuda:3, cuda:4 not found, this machine has 1 GPU: training on cpu"},
+    // S-62: names of CPUs; kinds may be mixed within one process.
+    {"ddp", "[cpu:0, cpu:1]", 2, "cpu, cpu", 2, "", ""},
+    {"single", "cpu", 2, "cpu", 1, "", ""},
+    {"layer_split", "[cuda:1, cpu]", 2, "cuda:1, cpu", 1, "", ""},
+};
+
+}  // namespace
+
+TEST_CASE("S-60..S-65: devices are placed on what the machine has") {
+  for (const Row& row : kRows) {
+    INFO(row.strategy << " on devices " << row.devices << " with " << row.gpus << " GPUs");
+    const Decision decision = decide_on(concat("strategy: ", row.strategy, "\ndevices: ", row.devices, "\n"), row.gpus);
+    CHECK(join(decision.placement.devices) == row.expected);
+    CHECK(decision.placement.world_size == row.world);
+    CHECK(decision.stand_in == row.stand_in);
+    CHECK(join(decision.warnings, "|") == row.warning);
+  }
+}
+
+TEST_CASE("S-65: devices_strict makes a missing device an error that names both keys") {
+  for (const std::string devices : {"2", "3", "[0, 7]", "cuda:9"}) {
+    const int64_t gpus = devices == "2" ? 0 : 2;
+    const std::string text = concat("strategy: scratch\ndevices_strict: true\ndevices: ", devices, "\n");
+    const std::string message = message_of<ConfigError>([&] { decide_on(text, gpus); });
+    INFO(message);
+    CHECK(contains(message, "test.yaml:3"));
+    CHECK(contains(message, "devices: "));
+    CHECK(contains(message, "devices_strict"));
+  }
+  CHECK_NOTHROW(decide_on("strategy: ddp\ndevices_strict: true\ndevices: 2\n", 2));
+  CHECK_NOTHROW(decide_on("strategy: ddp\ndevices_strict: true\ndevices: auto\n", 0));
+  CHECK_NOTHROW(decide_on("strategy: ddp\ndevices_strict: true\ndevices: [cpu:0, cpu:1]\n", 0));
+}
+
+TEST_CASE("ranks of one communicator are all CPUs or all GPUs") {
+  const std::string message = message_of<ConfigError>([] { decide_on("strategy: ddp\ndevices: [0, cpu]\n", 1); });
+  CHECK(contains(message, "ddp cannot join CPUs and GPUs (cuda:0, cpu)"));
+}
+
+TEST_CASE("the backend follows from devices and launch, and what cannot be is refused with the way out") {
+  const auto backend = [](const std::string& extra, int64_t gpus) {
+    return decide_on("strategy: ddp\ndevices: 2\n" + extra, gpus).placement.backend;
+  };
+  CHECK(backend("", 0) == "gloo");
+  CHECK(backend("launch: threads\n", 0) == "local");
+  CHECK(backend("launch: threads\ncomm: gloo\n", 0) == "gloo");
+  CHECK(backend("", 2) == "nccl");
+  CHECK(decide_on("strategy: single\n", 1).placement.backend == "local");
+  CHECK(contains(message_of<ConfigError>([&] { backend("comm: local\n", 0); }), "launch: threads"));
+  CHECK(contains(message_of<ConfigError>([&] { backend("comm: nccl\n", 0); }), "comm.backend"));
+  CHECK(contains(message_of<ConfigError>([&] { backend("comm: gloo\n", 2); }), "nccl"));
+}
+
+TEST_CASE("cores are shared out over the ranks unless `threads` is given") {
+  CHECK(decide_on("strategy: ddp\ndevices: 3\n", 0, 8).placement.threads_per_rank == 2);
+  CHECK(decide_on("strategy: ddp\ndevices: 3\n", 0, 2).placement.threads_per_rank == 1);
+  CHECK(decide_on("strategy: scratch\ndevices: 3\n", 0, 8).placement.threads_per_rank == 8);
+  CHECK(decide_on("strategy: ddp\ndevices: 3\nthreads: 5\n", 0, 8).placement.threads_per_rank == 5);
+}
+
+TEST_CASE("S-53: a batch too small for its ranks is said, not refused") {
+  const auto warning = [](const std::string& text) { return join(decide_on(text, 0).warnings, "|"); };
+  CHECK(warning("strategy: ddp\ndevices: 4\nbatch_size: 2\n") ==
+        "batch_size 2 over 4 ranks: ranks 2..3 get no samples");
+  CHECK(warning("strategy: scratch\ndevices: 3\nbatch_size: 2\n") ==
+        "batch_size 2 over 3 devices: device 2 gets no samples");
+  CHECK(warning("strategy: layer_split\ndevices: 3\nbatch_size: 2\n").empty());
+  CHECK(warning("strategy: ddp\ndevices: 4\nbatch_size: 6\n").empty());
+}
+
+TEST_CASE("of several failures the cause is told: not the collectives that failed because of it") {
+  const Failure lost = {.rank = 0, .code = ExitCode::comm, .message = "lost", .collective = true};
+  const Failure late = {.rank = 2, .code = ExitCode::comm, .message = "late", .collective = true};
+  const Failure died = {.rank = 1, .code = ExitCode::comm, .message = "died"};
+  const Failure data = {.rank = 1, .code = ExitCode::data, .message = "data"};
+  CHECK(cause_of({lost, died}).message == "died");
+  CHECK(cause_of({lost, late, data}).message == "data");
+  CHECK(cause_of({data, died}).message == "data");
+  CHECK(cause_of({late, lost}).message == "late");
+}
+
+TEST_CASE("an error of a rank names the rank once, and keeps its type") {
+  const auto failure = [](auto error) { return failure_of(1, std::make_exception_ptr(error)); };
+  CHECK(failure(InternalError("broken")).message == "rank 1: broken");
+  CHECK(failure(CommError("rank 0 waited 2 s")).message == "rank 0 waited 2 s");
+  CHECK(failure(CommError("refused")).collective);
+  CHECK(failure(DataError("t.idx: cut")).message == "t.idx: cut");
+  CHECK(failure(DataError("t.idx: cut")).code == ExitCode::data);
+  CHECK(failure(Interrupted(SIGTERM)).code == ExitCode::terminated);
+  CHECK(failure(std::runtime_error("no such operator\nframe 1\nframe 2")).message == "rank 1 failed: no such operator");
+  CHECK(failure(std::runtime_error("x")).code == ExitCode::comm);
+  CHECK_FALSE(failure(std::runtime_error("x")).collective);
+  CHECK(contains(failure(std::bad_alloc()).message, "rank 1 failed: out of memory"));
+  CHECK(contains(failure(7).message, "rank 1 failed"));
+}
+
+TEST_CASE("a failure survives its way to the launcher") {
+  const Failure failure = {.rank = 3, .code = ExitCode::numerics, .message = "the loss is nan", .collective = true};
+  const auto read = from_line(3, to_line(failure));
+  REQUIRE(read);
+  CHECK(read->rank == 3);
+  CHECK(read->code == ExitCode::numerics);
+  CHECK(read->message == "the loss is nan");
+  CHECK(read->collective);
+  CHECK_FALSE(from_line(3, ""));
+  CHECK_FALSE(from_line(3, "5 0 cut sho"));
+  CHECK_FALSE(from_line(3, "nonsense\n"));
+  CHECK(to_line({.message = std::string(100000, 'x')}).size() < 4096);  // PIPE_BUF
+}
+
+TEST_CASE("thread ranks end together when one fails, and its error is thrown") {
+  const RankContext common{.data = nullptr, .hub = comm::make_hub(3, /*timeout_s=*/30)};
+  const auto start = std::chrono::steady_clock::now();
+  const std::string message = message_of<DataError>([&] {
+    run_threads(common, 3, [](const RankContext& context) {
+      const auto communicator = comm::make_local(context.hub, context.rank);
+      communicator->barrier();
+      if (context.rank == 1) throw DataError("t.idx: cut");
+      communicator->barrier();  // without rank 1
+    });
+  });
+  CHECK(message == "t.idx: cut");
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+}
+
+TEST_CASE("an error without a type in a thread rank is a lost rank") {
+  const RankContext common{.data = nullptr, .hub = comm::make_hub(2, /*timeout_s=*/30)};
+  const std::string message = message_of<CommError>([&] {
+    run_threads(common, 2, [](const RankContext& context) {
+      if (context.rank == 1) throw std::runtime_error("no such operator");
+      comm::make_local(context.hub, context.rank)->barrier();
+    });
+  });
+  CHECK(message == "rank 1 failed: no such operator");
+}
+
+TEST_CASE("a thread rank that does not come is named when the timeout is over") {
+  const RankContext common{.data = nullptr, .hub = comm::make_hub(2, /*timeout_s=*/0.2)};
+  const std::string message = message_of<CommError>([&] {
+    run_threads(common, 2, [](const RankContext& context) {
+      if (context.rank == 0) comm::make_local(context.hub, context.rank)->barrier();
+    });
+  });
+  CHECK(contains(message, "rank 0 waited"));
+  CHECK(contains(message, "for rank 1"));
+}
+
+TEST_CASE("a signal is kept for the loop to see, and the handlers from before come back") {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const StopSignals signals(StopSignals::Role::supervisor);
+    CHECK(signals.count() == 0);
+    std::raise(signal);
+    CHECK(signals.signal() == signal);
+    std::raise(SIGTERM);
+    CHECK(signals.signal() == signal);  // the first
+    CHECK(signals.count() == 2);
+  }
+  struct sigaction now {};
+  sigaction(SIGTERM, nullptr, &now);
+  CHECK(now.sa_handler == SIG_DFL);
+}
+
+TEST_CASE("data and model that do not go together are refused before anything is trained") {
+  const auto refusal = [](auto type, const std::string& text, const data::Dataset& dataset) {
+    const config::Config config = config_of(text);
+    return message_of<decltype(type)>([&] { check_fit(config, model::build(config), {.train = dataset, .test = {}}); });
+  };
+  const data::Dataset images = {.name = "small.idx",
+                                .inputs = at::zeros({3, 1, 27, 27}, at::kByte),
+                                .targets = at::zeros({3}, at::kLong),
+                                .classes = 20};
+  const data::Dataset rows = {.name = "rows",
+                              .inputs = at::zeros({3, 10}, at::kDouble),
+                              .targets = at::zeros({3, 4}, at::kDouble),
+                              .classes = 0};
+
+  const std::string shape = refusal(DataError(""), "model: lenet\n", images);
+  CHECK(contains(shape, "small.idx"));
+  CHECK(contains(shape, "(1, 27, 27)"));
+  CHECK(contains(shape, "(1, 28, 28)"));
+  CHECK(contains(refusal(ConfigError(""), "model: {name: mlp, input: [1, 27, 27]}\n", images), "model.outputs"));
+  CHECK(contains(refusal(ConfigError(""), "model: {name: mlp, input: [10]}\n", rows), "model.loss"));
+  CHECK(contains(refusal(ConfigError(""), "model: {name: mlp, input: [10], loss: mse}\n", rows), "model.outputs"));
+}

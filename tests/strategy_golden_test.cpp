@@ -1,0 +1,195 @@
+// Every strategy against training runs that PyTorch computed (tests/cases/1_trajectories), in fp64.
+#include "test.h"
+#include "training.h"
+
+#include "checkpoint/safetensors.h"
+#include "strategy/entry.h"
+
+#include "torch_pch.h"
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+
+using namespace mgt;
+using nlohmann::json;
+
+namespace {
+
+constexpr double kBound = 1e-10;
+
+struct Way {
+  std::string strategy;   // YAML
+  int64_t devices;
+  test::Backend backend = test::Backend::local;
+};
+
+std::vector<Way> all_ways() {
+  return {{"single", 1},
+          {"{name: scratch, allreduce: naive}", 2},
+          {"{name: scratch, allreduce: tree}", 3},
+          {"{name: scratch, allreduce: ring}", 4},
+          {"data_parallel", 2},
+          {"data_parallel", 3},
+          {"ddp", 1},
+          {"{name: ddp, bucket_mb: 0.001}", 2},
+          {"{name: ddp, bucket_mb: 0.001, overlap: false}", 3},
+          {"ddp", 4},
+          {"{name: ddp, bucket_mb: 0.001}", 2, test::Backend::gloo},
+          {"layer_split", 2},
+          {"{name: layer_split, split: [1, 1, 2]}", 3}};
+}
+
+json golden(const std::string& name) {
+  std::ifstream file(test::cases() + "/1_trajectories/" + name);
+  return json::parse(file);
+}
+
+std::string golden_file(const std::string& name) { return test::cases() + "/1_trajectories/" + name; }
+
+bool close(double value, double wanted) { return std::abs(value - wanted) <= kBound * std::abs(wanted); }
+
+// A tensor against its summary in a golden file: the norm, or the whole value of a counter.
+void compare_summary(const at::Tensor& tensor, const json& summary) {
+  if (summary.contains("value")) REQUIRE(tensor.item<int64_t>() == summary["value"][0].get<int64_t>());
+  else REQUIRE(close(tensor.norm().item<double>(), summary["l2"]));
+}
+
+void compare_steps(const test::Outcome& outcome, const json& records) {
+  REQUIRE(outcome.losses.size() == records.size());
+  for (std::size_t step = 0; step < records.size(); ++step) {
+    INFO("step " << step << ": loss " << outcome.losses[step] << " for " << records[step]["loss"] << ", norm "
+                 << outcome.grad_norms[step] << " for " << records[step]["grad_norm"]);
+    REQUIRE(outcome.samples[step] == records[step]["n"].get<int64_t>());
+    REQUIRE(close(outcome.losses[step], records[step]["loss"]));
+    REQUIRE(close(outcome.grad_norms[step], records[step]["grad_norm"]));
+  }
+}
+
+void compare_weights(const test::Outcome& outcome, const std::string& file) {
+  const checkpoint::Reader reader(real_file_system(), file);
+  for (const auto& replica : outcome.replicas) {
+    for (const auto& [name, tensor] : replica) {
+      INFO(name);
+      REQUIRE(test::relative_difference(tensor, reader.read(name)) < kBound);
+    }
+  }
+}
+
+void compare_run(const std::string& name, const std::string& optimizer, const Way& way) {
+  INFO(name << " under " << way.strategy << " on " << way.devices);
+  const json run = golden(name + ".json");
+  test::Training training{.yaml = "model: {name: lenet, channels: [4, 6], hidden: 16}\nprecision: fp64\nbatch_size: 64\n"
+                                  "strategy: " + way.strategy + "\noptimizer: " + optimizer + "\n",
+                          .devices = way.devices, .data = test::golden_data(), .order = {},
+                          .init = golden_file("lenet_init.safetensors"), .fill = {}, .backend = way.backend};
+  if (run.contains("orders")) {
+    training.order = [orders = run["orders"]](int64_t epoch) { return orders[static_cast<std::size_t>(epoch)].get<std::vector<int64_t>>(); };
+  }
+  const test::Outcome outcome = test::train(training);
+  compare_steps(outcome, run["records"]);
+  compare_weights(outcome, golden_file(name + "_final.safetensors"));
+  if (run.contains("test")) {
+    REQUIRE(outcome.test.correct == run["test"]["correct"].get<int64_t>());
+    REQUIRE(outcome.test.total == run["test"]["total"].get<int64_t>());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("plain SGD equals PyTorch under every strategy (S-04, S-28, S-51)") {
+  for (const Way& way : all_ways()) compare_run("sgd", "{name: sgd, lr: 0.2}", way);
+}
+
+TEST_CASE("every optimizer equals PyTorch under every strategy (S-51)") {
+  const Way ways[] = {{"single", 1}, {"{name: scratch, allreduce: ring}", 3}, {"data_parallel", 2},
+                      {"{name: ddp, bucket_mb: 0.001}", 3}, {"layer_split", 2}};
+  for (const Way& way : ways) {
+    compare_run("sgd_momentum", "{name: sgd, lr: 0.05, momentum: 0.9}", way);
+    compare_run("sgd_momentum_decay_nesterov", "{name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.0005, nesterov: true}", way);
+    compare_run("adamw", "{name: adamw, lr: 0.001, weight_decay: 0.01}", way);
+    compare_run("adam_l2", "{name: adam, lr: 0.001, weight_decay: 0.01}", way);
+  }
+}
+
+TEST_CASE("a given order of samples is followed by every strategy") {
+  for (const Way& way : all_ways()) compare_run("sgd_shuffled", "{name: sgd, lr: 0.1, momentum: 0.9}", way);
+}
+
+TEST_CASE("the full LeNet equals PyTorch under every strategy (S-40)") {
+  const json run = golden("lenet_full_by_formula.json");
+  const auto fill = [&run](std::vector<model::StateSlice>& state) {
+    const at::NoGradGuard no_grad;
+    for (model::StateSlice& slice : state) {
+      if (slice.kind != model::StateKind::parameter) continue;
+      const json& formula = run["init_formula"]["offset_scale"][slice.name];
+      const at::Tensor i = at::arange(slice.view.numel(), at::kLong);
+      const at::Tensor unit = i.mul(7919).add(formula[0].get<int64_t>()).remainder(65537).to(at::kDouble).div(65537.0).sub(0.5);
+      slice.view.copy_(unit.mul(formula[1].get<double>()).view(slice.view.sizes()));
+    }
+  };
+  for (const Way& way : all_ways()) {
+    INFO(way.strategy << " on " << way.devices);
+    const test::Outcome outcome = test::train({.yaml = "model: lenet\nprecision: fp64\nbatch_size: 64\nstrategy: " +
+                                                       way.strategy + "\noptimizer: {name: sgd, lr: 0.2}\n",
+                                               .devices = way.devices, .data = test::golden_data(), .order = {},
+                                               .init = "", .fill = fill, .backend = way.backend});
+    compare_steps(outcome, run["records"]);
+    for (const auto& replica : outcome.replicas) {
+      for (const auto& [name, tensor] : replica) {
+        INFO(name);
+        compare_summary(tensor, run["final"][name]);
+      }
+    }
+  }
+}
+
+TEST_CASE("residual networks with BatchNorm equal PyTorch on one device (S-45)") {
+  const std::pair<std::string, std::string> runs[] = {
+      {"resnet_tiny_d2l", "style: d2l, channels: [4, 8], blocks: [1, 1]"},
+      {"resnet_tiny_torchvision", "style: torchvision, channels: [4, 8], blocks: [1, 1]"},
+      {"resnet18_narrow_d2l", "style: d2l, channels: [4, 8, 16, 32]"}};
+  for (const auto& [name, options] : runs) {
+    const json file = golden(name + ".json");
+    const json& run = file["runs"][0];
+    REQUIRE(run["mode"] == "single");
+    for (const std::string strategy : {"single", "layer_split"}) {
+      INFO(name << " under " << strategy);
+      const test::Outcome outcome = test::train(
+          {.yaml = "model: {name: resnet18, " + options + "}\nprecision: fp64\nbatch_size: 64\nstrategy: " + strategy +
+                   "\noptimizer: {name: sgd, lr: " + run["records"][0]["lr"].dump() + "}\n",
+           .devices = strategy == "single" ? 1 : 2, .steps = static_cast<int64_t>(run["records"].size()),
+           .data = test::golden_data(), .order = {}, .init = golden_file(name + "_init.safetensors"), .fill = {}});
+      compare_steps(outcome, run["records"]);
+      REQUIRE(outcome.test.correct == run["test"]["correct"].get<int64_t>());
+      for (const auto& [tensor_name, values] : run["running"].items()) {
+        INFO(tensor_name);
+        compare_summary(outcome.replicas.front().at(tensor_name), values);
+      }
+    }
+  }
+}
+
+TEST_CASE("BatchNorm with local statistics equals PyTorch's DDP on 2 and 4 ranks (S-55)") {
+  const json file = golden("resnet_tiny_d2l.json");
+  for (const json& run : file["runs"]) {
+    if (run["mode"] != "local") continue;
+    const auto ranks = run["ranks"].get<int64_t>();
+    for (const std::string strategy : {"ddp", "data_parallel", "scratch"}) {
+      INFO(strategy << " on " << ranks);
+      const test::Outcome outcome = test::train(
+          {.yaml = "model: {name: resnet18, channels: [4, 8], blocks: [1, 1]}\nprecision: fp64\nbatch_size: 64\nstrategy: " +
+                   strategy + "\noptimizer: {name: sgd, lr: " + run["records"][0]["lr"].dump() + "}\n",
+           .devices = ranks, .data = test::golden_data(), .order = {},
+           .init = golden_file("resnet_tiny_d2l_init.safetensors"), .fill = {}});
+      compare_steps(outcome, run["records"]);
+      for (std::size_t rank = 0; rank < outcome.replicas.size(); ++rank) {
+        for (const auto& [name, values] : run["running_by_rank"][rank].items()) {
+          INFO("rank " << rank << " " << name);
+          compare_summary(outcome.replicas[rank].at(name), values);
+        }
+      }
+      // The first rank's statistics are what is evaluated.
+      REQUIRE(outcome.test.correct == run["test_by_rank_statistics"][0]["correct"].get<int64_t>());
+    }
+  }
+}

@@ -1,0 +1,183 @@
+// The functions of training.h.
+#include "training.h"
+
+#include "checkpoint/weights.h"
+#include "comm/gloo/gloo.h"
+#include "comm/local/local.h"
+#include "config/reader.h"
+#include "config/run.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "data/entry.h"
+#include "model/entry.h"
+#include "optim/entry.h"
+#include "strategy/entry.h"
+#include "test.h"
+
+#include "torch_pch.h"
+
+#include <cmath>
+#include <thread>
+
+namespace mgt::test {
+namespace {
+
+class NormProbe final : public strategy::Probe {
+ public:
+  void gradients_ready(int64_t, const std::vector<strategy::NamedTensor>& gradients) override {
+    for (const auto& [name, gradient] : gradients) {
+      const double norm = gradient.norm().item<double>();
+      squares_[name] = norm * norm;
+    }
+  }
+  double take() {
+    double sum = 0;
+    for (const auto& [name, square] : squares_) sum += square;
+    squares_.clear();
+    return std::sqrt(sum);
+  }
+
+ private:
+  std::map<std::string, double> squares_;
+};
+
+// What one rank does: everything but the communicator's making.
+void train_rank(const Training& training, const config::Config& config, comm::Communicator& communicator,
+                Outcome& outcome) {
+  at::set_num_threads(1);
+  const model::Model model = model::build(config);
+  const strategy::Entry& entry = strategy::entry_of(config);
+  const config::Run run = config::run_of(config);
+  const at::ScalarType dtype = run.precision == config::Precision::fp64 ? at::kDouble : at::kFloat;
+  const int64_t here = entry.ranks == strategy::Ranks::one_process ? training.devices : 1;
+  const strategy::Context context{config,       model, std::vector<at::Device>(static_cast<std::size_t>(here), at::kCPU),
+                                  communicator, dtype, run.seed,
+                                  here};
+  const auto made = entry.make(context);
+  std::vector<model::StateSlice> state = made->state();
+  if (!training.init.empty()) checkpoint::load_weights(real_file_system(), training.init, state, true);
+  if (training.fill) training.fill(state);
+  made->state_loaded();
+
+  const int64_t rows = training.data.train.size();
+  data::Sampler sampler(rows, run.batch_size, training.order.value_or(data::file_order(rows)));
+  NormProbe probe;
+  const double lr = config.section("optimizer").number("lr");
+  const bool first = communicator.rank() == 0;
+  for (int64_t step = 0; step < training.steps; ++step) {
+    const auto indices = sampler.indices(step / sampler.steps_per_epoch(), step % sampler.steps_per_epoch());
+    const auto samples = static_cast<int64_t>(indices.size());
+    const Range mine = made->shard(samples);
+    const data::Batch batch = data::gather(
+        training.data.train,
+        std::span(indices).subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())), dtype);
+    const double loss = made->step(batch, {.lr = lr, .samples = samples, .probe = &probe}).loss;
+    const double norm = probe.take();
+    if (!first) continue;
+    outcome.losses.push_back(loss);
+    outcome.grad_norms.push_back(norm);
+    outcome.samples.push_back(samples);
+  }
+  // Before evaluation, which shares BatchNorm statistics.
+  std::vector<std::map<std::string, at::Tensor>> replicas(1);
+  for (const model::StateSlice& slice : made->state()) {
+    if (slice.kind == model::StateKind::optimizer) continue;
+    if (replicas.back().contains(slice.name)) replicas.emplace_back();
+    replicas.back()[slice.name] = slice.view.clone();
+  }
+  if (training.data.test) {
+    const int64_t count = training.data.test->size();
+    const Range mine = made->shard(count);
+    std::vector<int64_t> indices;
+    for (int64_t row = mine.begin; row < mine.end; ++row) indices.push_back(row);
+    const strategy::EvalCounts counts = made->evaluate(data::gather(*training.data.test, indices, dtype));
+    if (first) outcome.test = counts;
+  }
+  const auto rank = static_cast<std::size_t>(communicator.rank());
+  outcome.bytes_sent[rank] = communicator.ledger().total().bytes_sent;
+  if (first) outcome.notes = made->notes();
+  if (entry.ranks == strategy::Ranks::one_process) outcome.replicas = std::move(replicas);
+  else outcome.replicas[rank] = std::move(replicas.front());
+}
+
+}  // namespace
+
+config::Config config_of(const std::string& yaml) {
+  const config::Schema schema{
+      .top = config::run_options(),
+      .sections = {model::section(), data::section(), strategy::section(), optim::section(), config::comm_section(),
+                   config::log_section()}};
+  return config::resolve(schema, {"test.yaml", yaml});
+}
+
+void on_ranks(int64_t size, Backend backend, double timeout_s,
+              const std::function<void(comm::Communicator&)>& rank_function) {
+  const auto hub = comm::make_hub(size, timeout_s);
+  const auto rendezvous = comm::rendezvous_in_memory();
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        at::set_num_threads(1);
+        const auto communicator = backend == Backend::local ? comm::make_local(hub, rank)
+                                                            : comm::make_gloo(*rendezvous, rank, size, timeout_s);
+        rank_function(*communicator);
+      } catch (const std::exception& error) {
+        errors[static_cast<std::size_t>(rank)] = std::current_exception();
+        comm::abort(*hub, error.what());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+Outcome train(const Training& training) {
+  const config::Config config = config_of(training.yaml);
+  const bool ranks = strategy::entry_of(config).ranks == strategy::Ranks::one_per_device;
+  const int64_t size = ranks ? training.devices : 1;
+  Outcome outcome;
+  outcome.bytes_sent.resize(static_cast<std::size_t>(size));
+  outcome.replicas.resize(static_cast<std::size_t>(size));
+  on_ranks(size, training.backend, 30,
+           [&](comm::Communicator& communicator) { train_rank(training, config, communicator, outcome); });
+  return outcome;
+}
+
+data::Splits golden_data() {
+  const std::string folder = cases() + "/1_trajectories/data/";
+  const config::Config config =
+      config_of(concat("data: {name: idx, images: ", folder, "train-images-idx3-ubyte, labels: ", folder,
+                       "train-labels-idx1-ubyte, test_images: ", folder, "test-images-idx3-ubyte.gz, test_labels: ",
+                       folder, "test-labels-idx1-ubyte.gz}"));
+  return data::load(config, {.files = real_file_system(), .seed = 0});
+}
+
+std::unique_ptr<optim::Optimizer> sgd_for(const at::Tensor& parameter) {
+  return optim::make(config_of("optimizer: sgd"), parameter);
+}
+
+std::vector<const void*> replica_addresses(const std::string& yaml, int64_t devices) {
+  const config::Config config = config_of(yaml);
+  const model::Model model = model::build(config);
+  const auto communicator = comm::make_local(comm::make_hub(1, 1), 0);
+  const auto made = strategy::entry_of(config).make(
+      {config, model, std::vector<at::Device>(static_cast<std::size_t>(devices), at::kCPU), *communicator, at::kFloat,
+       /*seed=*/0, /*threads=*/1});
+  std::vector<const void*> addresses;
+  for (const model::StateSlice& slice : made->state()) {
+    if (slice.kind == model::StateKind::parameter) addresses.push_back(slice.view.data_ptr());
+  }
+  return addresses;
+}
+
+double relative_difference(const at::Tensor& a, const at::Tensor& b) {
+  const double scale = b.to(at::kDouble).norm().item<double>();
+  const double difference = (a.to(at::kDouble) - b.to(at::kDouble)).norm().item<double>();
+  return scale > 0 ? difference / scale : difference;
+}
+
+}  // namespace mgt::test

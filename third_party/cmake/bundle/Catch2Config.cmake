@@ -1,0 +1,10 @@
+# Catch2 in a bundle of scripts/setup: the static libraries of version 2 (one) or 3 (two, the one with main first).
+get_filename_component(_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
+if(NOT TARGET Catch2::Catch2WithMain)
+  file(GLOB _libraries "${_prefix}/lib/libCatch2*.a")
+  list(SORT _libraries ORDER DESCENDING)
+  add_library(Catch2::Catch2WithMain INTERFACE IMPORTED)
+  target_include_directories(Catch2::Catch2WithMain SYSTEM INTERFACE "${_prefix}/include")
+  target_link_libraries(Catch2::Catch2WithMain INTERFACE ${_libraries})
+endif()
