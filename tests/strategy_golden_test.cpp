@@ -156,7 +156,7 @@ TEST_CASE("residual networks with BatchNorm equal PyTorch on one device (S-45)")
       INFO(name << " under " << strategy);
       const test::Outcome outcome = test::train(
           {.yaml = "model: {name: resnet18, " + options + "}\nprecision: fp64\nbatch_size: 64\nstrategy: " + strategy +
-                   "\noptimizer: {name: sgd, lr: " + run["records"][0]["lr"].dump() + "}\n",
+                   "\noptimizer: " + file["optimizer"].dump() + "\n",
            .devices = strategy == "single" ? 1 : 2, .steps = static_cast<int64_t>(run["records"].size()),
            .data = test::golden_data(), .order = {}, .init = golden_file(name + "_init.safetensors"), .fill = {}});
       compare_steps(outcome, run["records"]);
@@ -178,7 +178,7 @@ TEST_CASE("BatchNorm with local statistics equals PyTorch's DDP on 2 and 4 ranks
       INFO(strategy << " on " << ranks);
       const test::Outcome outcome = test::train(
           {.yaml = "model: {name: resnet18, channels: [4, 8], blocks: [1, 1]}\nprecision: fp64\nbatch_size: 64\nstrategy: " +
-                   strategy + "\noptimizer: {name: sgd, lr: " + run["records"][0]["lr"].dump() + "}\n",
+                   strategy + "\noptimizer: " + file["optimizer"].dump() + "\n",
            .devices = ranks, .data = test::golden_data(), .order = {},
            .init = golden_file("resnet_tiny_d2l_init.safetensors"), .fill = {}});
       compare_steps(outcome, run["records"]);

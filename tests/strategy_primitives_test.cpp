@@ -69,11 +69,11 @@ TEST_CASE("a fresh copy of b1 is 20 zeros without a gradient (S-21)") {
 TEST_CASE("every all-reduce gives [[1,1]] + [[2,2]] = [[3,3]] on both devices, in place (S-22, E-03)") {
   for (const auto& [name, allreduce] : kAllReduces) {
     INFO(name);
-    std::vector<at::Tensor> data = {at::ones({1, 2}), at::full({1, 2}, 2)};
+    std::vector<at::Tensor> data = {at::ones({1, 2}), at::full({1, 2}, 2.0)};
     const void* memory[] = {data[0].data_ptr(), data[1].data_ptr()};
     allreduce(data);
     for (std::size_t i = 0; i < 2; ++i) {
-      REQUIRE(data[i].equal(at::full({1, 2}, 3)));
+      REQUIRE(data[i].equal(at::full({1, 2}, 3.0)));
       REQUIRE(data[i].data_ptr() == memory[i]);
     }
   }
@@ -123,9 +123,11 @@ TEST_CASE("a 4 x 5 matrix over 2 devices gives rows 0-1 and 2-3; other shapes as
   std::ifstream file(test::cases() + "/4_splits/scatter.json");
   for (const auto& [name, wanted] : json::parse(file).items()) {
     INFO(name);
+    if (wanted["input"].empty()) continue;   // JSON has no empty matrix with columns
     std::vector<double> numbers;
     for (const json& row : wanted["input"]) for (const json& cell : row) numbers.push_back(cell.get<double>());
-    const at::Tensor matrix = at::tensor(numbers).view({static_cast<int64_t>(wanted["input"].size()), -1});
+    const at::Tensor matrix = at::tensor(numbers).view(
+        {static_cast<int64_t>(wanted["input"].size()), static_cast<int64_t>(wanted["input"][0].size())});
     const auto [shards, same] = split_batch(matrix, matrix, cpus(wanted["parts"].get<int64_t>()));
     for (std::size_t part = 0; part < shards.size(); ++part) {
       const json& rows = wanted["rows_by_part"][part];
