@@ -40,7 +40,9 @@ std::vector<std::string> shipped() {
 }  // namespace
 
 TEST_CASE("a wrong command line is one line and exit 2") {
-  check_usage_error({}, "subcommand");
+  check_usage_error({}, "no command given");
+  check_usage_error({"config"}, "no command given");
+  check_usage_error({"config", "lst"}, "lst");
   check_usage_error({"trian"}, "trian");
   check_usage_error({"train"}, "--config");
   check_usage_error({"train", "--config"}, "--config");

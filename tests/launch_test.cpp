@@ -66,7 +66,7 @@ const std::vector<Row> kRows = {
     // S-63: logical CPU devices in the number asked for.
     {"ddp", "2", 0, "cpu, cpu", 2, "no GPU found: 2 CPU ranks stand in for 2 devices", ""},
     {"scratch", "3", 0, "cpu, cpu, cpu", 1, "no GPU found: 3 CPU replicas stand in for 3 devices", ""},
-    {"single", "1", 0, "cpu", 1, "no GPU found: 1 CPU replica stands in for 1 device", ""},
+    {"single", "1", 0, "cpu", 1, "no GPU found: training on the CPU", ""},
     // S-65: what is missing is said.
     {"ddp", "4", 2, "cuda:0, cuda:1", 2, "",
      "devices: 4 asked for, this machine has 2 GPUs: training on cuda:0, cuda:1"},

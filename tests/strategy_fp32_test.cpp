@@ -12,7 +12,7 @@ constexpr const char* kStrategies[] = {"scratch", "{name: scratch, allreduce: tr
                                        "data_parallel", "{name: ddp, bucket_mb: 0.05}", "layer_split"};
 
 test::Outcome train(const std::string& strategy, int64_t devices, test::Backend backend = test::Backend::local) {
-  return test::train({.yaml = "model: lenet\nbatch_size: 64\nseed: 3\nstrategy: " + strategy +
+  return test::train({.yaml = "model: lenet\nbatch_size: 24\nseed: 3\nstrategy: " + strategy +
                               "\noptimizer: {name: sgd, lr: 0.2}\n",
                       .devices = devices, .steps = 20, .data = test::golden_data(), .order = {}, .init = "", .fill = {},
                       .backend = backend});

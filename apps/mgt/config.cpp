@@ -115,7 +115,7 @@ void add_check(CLI::App& parent, Program& program) {
 
 void add_config(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("config", "Show and check configs, and what may stand in them");
-  command->require_subcommand(1);
+  command->require_subcommand(0, 1);
   add_show(*command, program);
   add_check(*command, program);
   command->add_subcommand("list", "Models, data sets, strategies, optimizers and shipped configs")

@@ -31,14 +31,14 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 // A rank's own process leaves the telling to the one that started it.
 int fail(ExitCode code, const std::string& message) {
   if (mgt::launch::is_rank_process()) return static_cast<int>(code);
-  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\x1b[K";   // a rank that died may have left its progress bar
+  if (isatty(STDERR_FILENO) != 0) std::cerr << "\r\x1b[K";  // a rank that died may have left its progress bar
   std::cerr << "mgt: error: " << first_line(message) << std::endl;
   return static_cast<int>(code);
 }
 
 ExitCode run(int argc, char** argv) {
   CLI::App app{"Trains image classifiers on one or many devices from one YAML file.", "mgt"};
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // so that a misspelt one is named, not said to be missing
   app.set_version_flag("--version", "mgt " + mgt::mgt_version() + ", LibTorch " + mgt::libtorch_version());
   mgt::Program program{.files = mgt::real_file_system(), .arguments = {argv + 1, argv + argc}};
   mgt::add_train(app, program);
@@ -53,6 +53,7 @@ ExitCode run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw mgt::ConfigError(first_line(error.what()) + "; see `mgt --help` and `mgt COMMAND --help`");
   }
+  if (!program.action) throw mgt::ConfigError("no command given; see `mgt --help` and `mgt COMMAND --help`");
   return program.action();
 }
 

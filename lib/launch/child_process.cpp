@@ -5,12 +5,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <string_view>
 #include <system_error>
 
@@ -54,16 +53,6 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-std::vector<std::string> folders_for_temporary_files() {
-  std::vector<std::string> folders;
-  for (const char* variable : {"XDG_RUNTIME_DIR", "TMPDIR"}) {
-    const char* folder = getenv(variable);
-    if (folder != nullptr && *folder != '\0') folders.emplace_back(folder);
-  }
-  folders.emplace_back("/tmp");
-  return folders;
-}
-
 }  // namespace
 
 FileDescriptor::~FileDescriptor() { close(); }
@@ -81,9 +70,15 @@ Pipe make_pipe() {
   return pipe;
 }
 
+FileDescriptor make_nameless_file() {
+  const int number = memfd_create("mgt", MFD_CLOEXEC);
+  check(number >= 0 ? 0 : errno, "memfd_create");
+  return FileDescriptor(number);
+}
+
 ChildProcess::ChildProcess(const Start& start) {
   FileActions actions;
-  if (start.inherited >= 0) actions.duplicate(start.inherited, start.inherited);
+  for (const int number : start.inherited) actions.duplicate(number, number);
   if (start.quiet) actions.duplicate(STDERR_FILENO, STDOUT_FILENO);
   std::vector<std::string> arguments = start.arguments;
   arguments.insert(arguments.begin(), program_invocation_name);
@@ -107,21 +102,6 @@ bool ChildProcess::ended() {
 
 void ChildProcess::send(int signal) const {
   if (!ended_) kill(id_, signal);
-}
-
-PrivateFolder::PrivateFolder() {
-  for (const std::string& folder : folders_for_temporary_files()) {
-    std::string pattern = folder + "/mgt-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr) continue;
-    path_ = pattern;
-    return;
-  }
-  throw std::system_error(errno, std::generic_category(), "no folder for temporary files: set TMPDIR");
-}
-
-PrivateFolder::~PrivateFolder() {
-  std::error_code ignored;  // nothing more can be done about it
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace mgt::launch

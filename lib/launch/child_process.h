@@ -31,10 +31,13 @@ struct Pipe {
 };
 Pipe make_pipe();
 
+// A file in memory without a name in any folder: nobody else can open it, and nobody needs to remove it.
+FileDescriptor make_nameless_file();
+
 struct Start {
   std::vector<std::string> arguments;              // without the program's name
   std::map<std::string, std::string> environment;  // on top of this process's own
-  int inherited = -1;                              // a file descriptor that keeps its number
+  std::vector<int> inherited = {};                 // file descriptors that keep their numbers
   bool quiet = false;                              // what it writes to stdout goes to stderr
 };
 
@@ -55,19 +58,6 @@ class ChildProcess {
   pid_t id_ = 0;
   bool ended_ = false;
   int status_ = 0;
-};
-
-// A new folder for this user only (mode 0700); removed with what is in it.
-class PrivateFolder {
- public:
-  PrivateFolder();  // std::system_error
-  ~PrivateFolder();
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 }  // namespace mgt::launch

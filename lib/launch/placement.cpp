@@ -15,6 +15,8 @@ namespace {
 
 using Devices = std::vector<std::string>;
 
+constexpr const char* kOneCpu = "no GPU found: training on the CPU";
+
 // "1 GPU", "3 ranks"
 std::string counted(int64_t count, const std::string& thing) {
   return concat(count, " ", thing, count == 1 ? "" : "s");
@@ -54,7 +56,7 @@ class Chooser {
 
   Devices automatic() {
     if (machine_.gpus == 0) {
-      decision_.stand_in = "no GPU found: training on the CPU";
+      decision_.stand_in = kOneCpu;
       return {"cpu"};
     }
     return first_gpus(entry_.variant.name == "single" ? 1 : machine_.gpus);
@@ -74,9 +76,9 @@ class Chooser {
                        concat(counted(count, "GPU"), " asked for, but none found, and devices_strict is true; ",
                               "set devices_strict to false to train on the CPU"));
     }
-    const std::string thing = entry_.ranks == strategy::Ranks::one_per_device ? "CPU rank" : "CPU replica";
-    decision_.stand_in = concat("no GPU found: ", counted(count, thing), count == 1 ? " stands" : " stand", " in for ",
-                                counted(count, "device"));
+    const std::string thing = entry_.ranks == strategy::Ranks::one_per_device ? "CPU ranks" : "CPU replicas";
+    decision_.stand_in =
+        count == 1 ? kOneCpu : concat("no GPU found: ", count, " ", thing, " stand in for ", count, " devices");
     return Devices(static_cast<std::size_t>(count), "cpu");
   }
 

@@ -29,7 +29,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // A rank's process and what it said.
 class RankChild {
  public:
-  RankChild(int64_t rank, const RankCommand& command, const std::string& rendezvous)
+  RankChild(int64_t rank, const RankCommand& command, int rendezvous)
       : RankChild(rank, command, rendezvous, make_pipe()) {}
 
   int64_t rank() const { return rank_; }
@@ -64,19 +64,19 @@ class RankChild {
   }
 
  private:
-  RankChild(int64_t rank, const RankCommand& command, const std::string& rendezvous, Pipe pipe)
+  RankChild(int64_t rank, const RankCommand& command, int rendezvous, Pipe pipe)
       : rank_(rank),
         reports_(std::move(pipe.reader)),
         process_(start(rank, command, rendezvous, pipe.writer.number())) {}
 
-  static Start start(int64_t rank, const RankCommand& command, const std::string& rendezvous, int report) {
+  static Start start(int64_t rank, const RankCommand& command, int rendezvous, int report) {
     Start start{.arguments = command.arguments,
                 .environment = to_environment({.rank = rank,
                                                .world_size = command.world_size,
-                                               .rendezvous = rendezvous,
+                                               .rendezvous = concat("/proc/self/fd/", rendezvous),
                                                .report = report,
                                                .launcher = getpid()}),
-                .inherited = report,
+                .inherited = {rendezvous, report},
                 .quiet = rank != 0};
     for (const char* variable : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
       start.environment[variable] = std::to_string(command.threads_per_rank);
@@ -95,7 +95,7 @@ class Team {
  public:
   Team(const RankCommand& command, const StopSignals& signals) : signals_(signals) {
     for (int64_t rank = 0; rank < command.world_size; ++rank) {
-      running_.emplace_back(rank, command, folder_.path() + "/store");
+      running_.emplace_back(rank, command, rendezvous_.number());
     }
   }
 
@@ -125,12 +125,15 @@ class Team {
   }
 
   void collect() {
-    for (RankChild& child : running_) {
-      child.listen();
-      if (!child.ended()) continue;
-      if (const auto failure = child.failure()) add(*failure);
+    for (auto child = running_.begin(); child != running_.end();) {
+      child->listen();
+      if (!child->ended()) {
+        ++child;
+        continue;
+      }
+      if (const auto failure = child->failure()) add(*failure);
+      child = running_.erase(child);
     }
-    std::erase_if(running_, [](RankChild& child) { return child.ended(); });
   }
 
   void add(const Failure& failure) {
@@ -170,7 +173,7 @@ class Team {
   static double now_s() { return real_clock().now_s(); }
 
   const StopSignals& signals_;
-  PrivateFolder folder_;
+  FileDescriptor rendezvous_ = make_nameless_file();  // of the ranks alone, and it goes with the last of them
   std::list<RankChild> running_;
   std::vector<Failure> failures_;  // of ranks that were not yet asked to end, in the order they came
   std::vector<int64_t> silent_;    // still running when they were asked to end

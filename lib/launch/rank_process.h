@@ -16,7 +16,7 @@ namespace mgt::launch {
 struct RankProcess {
   int64_t rank = 0;
   int64_t world_size = 1;
-  std::string rendezvous;  // the file where the ranks find each other
+  std::string rendezvous;  // path of the file where the ranks find each other
   int report = -1;         // file descriptor that takes the report of a failure
   pid_t launcher = 0;
 };

@@ -96,7 +96,9 @@ def find_data():
 
 
 def find_torch():
-    """Make torch importable for this process and its children, or say how."""
+    """Make torch importable for this process and its children, its bytecode compiled, or say how."""
+    # Python that compiles torch's sources at every start is ten times slower: no fair peer.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if importlib.util.find_spec("torch") is None:
         wheel = os.path.join(CACHE, "libtorch-2.11.0")
         sys.path.append(wheel)
@@ -105,6 +107,10 @@ def find_torch():
     if probe.returncode:
         reason = probe.stderr.strip().splitlines()[-1]
         sys.exit(f"cold.py: {sys.executable} cannot import torch ({reason}); --help says what to install")
+    source = importlib.util.find_spec("torch").origin
+    if not os.path.exists(importlib.util.cache_from_source(source)):
+        sys.exit(f"cold.py: no compiled bytecode beside {source}, so Python's start would be measured too slow: "
+                 "run python -m compileall on that folder")
 
 
 def main():
