@@ -195,7 +195,7 @@ TEST_CASE("buffers come along, or are left out where that is allowed") {
             "bn.count is F32 where the model has I64"));
 }
 
-TEST_CASE("saved weights load again and hash the same; optimizer state stays out (D-7)") {
+TEST_CASE("saved weights load again and hash the same, optimizer state stays out (D-7)") {
   const TemporaryFolder folder;
   SmallLenet lenet(at::kFloat);
   load_weights(disk(), kLenetInit, lenet.state);

@@ -70,7 +70,7 @@ TEST_CASE("the section lists every data set, and Fashion-MNIST is what is taken 
   CHECK_FALSE(resolved("synthetic").section("data").boolean("drop_last"));
 }
 
-TEST_CASE("idx reads what it is told to; without test files there is no evaluation") {
+TEST_CASE("idx reads what it is told to, without test files there is no evaluation") {
   const Splits without = loaded(small_idx(""));
   CHECK(without.train.size() == 147);
   CHECK(without.train.classes == 10);
@@ -164,7 +164,7 @@ TEST_CASE("a synthetic set can be learned up to its Bayes accuracy") {
   CHECK(std::abs(share_of_equal(answers, noisy.test->targets) - 0.9) < 0.034);
 }
 
-TEST_CASE("synthetic sets of any size; the Bayes accuracy is given only where it is certain") {
+TEST_CASE("synthetic sets of any size, the Bayes accuracy is given only where it is certain") {
   const Splits small = loaded("{name: synthetic, train: 30, test: 5, classes: 3, size: [3, 4, 5], noise: 0.9}");
   CHECK(small.train.inputs.sizes() == at::IntArrayRef{30, 3, 4, 5});
   CHECK(small.test->size() == 5);
@@ -175,7 +175,7 @@ TEST_CASE("synthetic sets of any size; the Bayes accuracy is given only where it
   CHECK_THROWS_AS(resolved("{name: synthetic, train: 1000000000000}"), ConfigError);
 }
 
-TEST_CASE("random_rows are float64 in [0, 1) for a regression") {
+TEST_CASE("random_rows are float64 from 0 to below 1, for a regression") {
   const Splits splits = loaded("random_rows");
   CHECK(splits.train.inputs.sizes() == at::IntArrayRef{100, 10});
   CHECK(splits.train.targets.sizes() == at::IntArrayRef{100, 10});

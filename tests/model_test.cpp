@@ -140,7 +140,7 @@ TEST_CASE("parameters and gradients are views of one flat tensor, each on a mult
   REQUIRE(replica.gradients().eq(0).all().item<bool>());
 }
 
-TEST_CASE("losses are sums over samples; mse averages a sample's outputs (S-43, S-47)") {
+TEST_CASE("losses are sums over samples, mse averages a sample's outputs (S-43, S-47)") {
   const at::Tensor outputs = at::randn({6, 10}, at::kDouble), classes = at::arange(6);
   const double one_by_one = [&] {
     double sum = 0;

@@ -66,7 +66,7 @@ TEST_CASE("a fresh copy of b1 is 20 zeros without a gradient (S-21)") {
   REQUIRE_FALSE(copy[0].grad().defined());
 }
 
-TEST_CASE("every all-reduce gives [[1,1]] + [[2,2]] = [[3,3]] on both devices, in place (S-22, E-03)") {
+TEST_CASE("every all-reduce makes 1,1 and 2,2 into 3,3 on both devices, in place (S-22, E-03)") {
   for (const auto& [name, allreduce] : kAllReduces) {
     INFO(name);
     std::vector<at::Tensor> data = {at::ones({1, 2}), at::full({1, 2}, 2.0)};
@@ -119,7 +119,7 @@ TEST_CASE("the all-reduces move the bytes and take the rounds of the textbook (S
   }
 }
 
-TEST_CASE("a 4 x 5 matrix over 2 devices gives rows 0-1 and 2-3; other shapes as PyTorch splits them (S-25)") {
+TEST_CASE("a 4 x 5 matrix over 2 devices gives rows 0-1 and 2-3, other shapes as PyTorch splits them (S-25)") {
   std::ifstream file(test::cases() + "/4_splits/scatter.json");
   for (const auto& [name, wanted] : json::parse(file).items()) {
     INFO(name);
