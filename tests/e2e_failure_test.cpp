@@ -19,6 +19,7 @@ data: {name: synthetic, train: 256, test: 16}
 strategy: ddp
 devices: 2
 batch_size: 64
+threads: 1
 epochs: 1000000
 optimizer: {name: sgd, lr: 0.01}
 )";

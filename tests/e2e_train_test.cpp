@@ -21,6 +21,7 @@ strategy: single
 devices: 1
 batch_size: 64
 epochs: 2
+threads: 1
 seed: 3
 optimizer: {name: sgd, lr: 0.1}
 )";

@@ -48,7 +48,7 @@ void compare_structure(const Model& model, const json& wanted) {
 
 }  // namespace
 
-TEST_CASE("LeNet has the book's tensors, sizes and cost (S-40)") {
+TEST_CASE("LeNet has the book's tensors, sizes and cost, linear weights are (out, in) (S-40, S-42)") {
   const Model lenet = build("lenet");
   compare_structure(lenet, structure("lenet"));
   REQUIRE(lenet.parameter_count() == 129068);

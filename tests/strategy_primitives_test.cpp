@@ -181,6 +181,23 @@ TEST_CASE("train_batch divides the summed gradient by the size of the whole batc
   }
 }
 
+TEST_CASE("within a batch every device gets its work before anything waits for a result (S-30)") {
+  // On GPUs kernels are only queued, so this order is what lets the devices work at the same time without threads.
+  static std::string order;
+  order.clear();
+  const Net net = [](const at::Tensor& X, const Device& device) {
+    order += "forward ";
+    return kLine(X, device);
+  };
+  const AllReduce allreduce = [](std::vector<at::Tensor>& data) {
+    order += "allreduce ";
+    return allreduce_naive(data);
+  };
+  std::vector<Device> devices = line_devices(3, 2.0);
+  train_batch(at::arange(1, 7, at::kDouble), at::zeros({6}, at::kDouble), devices, net, kSquares, allreduce, 0.1);
+  REQUIRE(order == "forward forward forward allreduce ");
+}
+
 TEST_CASE("replicas of every strategy have storage of their own (S-20, E-01)") {
   for (const std::string strategy : {"scratch", "data_parallel"}) {
     const auto addresses = test::replica_addresses("model: {name: lenet, channels: [4, 6], hidden: 16}\nstrategy: " + strategy, 4);

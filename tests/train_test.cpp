@@ -7,8 +7,10 @@
 
 #include "torch_pch.h"
 
+#include <chrono>
 #include <csignal>
 #include <limits>
+#include <thread>
 
 using namespace mgt;
 
@@ -88,6 +90,42 @@ TEST_CASE("seconds per epoch are training time alone, without evaluation (S-72, 
   REQUIRE(run.records.epochs[1].train_s == Approx(6));
   REQUIRE(run.records.epochs[1].eval_s == Approx(7));
   REQUIRE(summary.samples_per_sec == Approx(147.0 / 6));
+}
+
+TEST_CASE("the clock stops only when every rank is done (S-31, E-10)") {
+  // Rank 1 is slow; rank 0, which reports, must count the time that it waits.
+  class Slow final : public strategy::Strategy {
+   public:
+    explicit Slow(int64_t rank) : rank_(rank) {}
+    Range shard(int64_t rows) const override { return split(rows, 2, rank_); }
+    strategy::StepResult step(const data::Batch&, const strategy::StepInput&) override {
+      if (rank_ == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      return {1.0};
+    }
+    strategy::EvalCounts evaluate(const data::Batch& batch) override { return {0, batch.size()}; }
+    std::vector<model::StateSlice> state() override { return {}; }
+
+   private:
+    int64_t rank_;
+  };
+  data::Splits data = test::golden_data();
+  data.test.reset();
+  std::vector<double> train_s(2);
+  test::on_ranks(2, test::Backend::local, 20, [&](comm::Communicator& communicator) {
+    Slow strategy(communicator.rank());
+    Records records;
+    train::run({.data = data,
+                .sampler = data::Sampler(data.train.size(), 64, data::file_order(data.train.size())),
+                .strategy = strategy,
+                .communicator = communicator,
+                .devices = {at::kCPU},
+                .dtype = at::kFloat,
+                .lr = [](int64_t) { return 0.1; },
+                .epochs = 1},
+               records);
+    train_s[static_cast<std::size_t>(communicator.rank())] = records.epochs.front().train_s;
+  });
+  REQUIRE(train_s[0] >= 0.3);   // three steps of 100 ms on the other rank
 }
 
 TEST_CASE("each epoch trains all batches, the short one too, then evaluates the whole test set (S-48, S-70)") {
