@@ -12,7 +12,7 @@ namespace mgt::test {
 namespace {
 
 Result mgt(std::vector<std::string> arguments, const std::string& folder = "/") {
-  arguments.insert(arguments.begin(), MGT_BINARY);
+  arguments.insert(arguments.begin(), mgt::test::program());
   return run(arguments, folder);
 }
 
@@ -31,7 +31,7 @@ void check_usage_error(const std::vector<std::string>& arguments, const std::str
 
 std::vector<std::string> shipped() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(MGT_SOURCE "/configs")) {
+  for (const auto& entry : std::filesystem::directory_iterator(mgt::test::source() + "/configs")) {
     names.push_back(entry.path().stem().string());
   }
   return names;

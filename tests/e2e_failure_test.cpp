@@ -59,7 +59,7 @@ class EndlessRun {
 
  private:
   static std::vector<std::string> command(const std::string& launch) {
-    return {MGT_BINARY, "train", "--config", "endless.yaml", "--set", "launch=" + launch};
+    return {mgt::test::program(), "train", "--config", "endless.yaml", "--set", "launch=" + launch};
   }
   static std::string prepared(const TemporaryFolder& folder) {
     folder.write("endless.yaml", kEndless);

@@ -36,7 +36,7 @@ class Workplace {
 
   std::vector<std::string> train(const std::vector<std::string>& overrides,
                                  const std::vector<std::string>& arguments = {}) const {
-    std::vector<std::string> command = {MGT_BINARY, "train", "--config", "small.yaml"};
+    std::vector<std::string> command = {mgt::test::program(), "train", "--config", "small.yaml"};
     for (const std::string& override : overrides) command.insert(command.end(), {"--set", override});
     command.insert(command.end(), arguments.begin(), arguments.end());
     return command;
@@ -81,7 +81,7 @@ void check_run(const std::string& strategy, const std::vector<std::string>& over
   }
   CHECK(lines_of(workplace.folder().content(strategy + "/metrics.jsonl")).size() == 2);
 
-  const Result result = run({MGT_BINARY, "eval", "--run", strategy, "--json"}, workplace.folder().path());
+  const Result result = run({mgt::test::program(), "eval", "--run", strategy, "--json"}, workplace.folder().path());
   INFO(result.err);
   REQUIRE(result.exit == 0);
   const json evaluated = json::parse(result.out);
@@ -161,7 +161,7 @@ TEST_CASE("a folder that holds a run is refused, and the run in it is kept") {
 
 TEST_CASE("the installed program finds its configs") {
   const TemporaryFolder folder;
-  const std::string build = std::filesystem::path(MGT_BINARY).parent_path().parent_path().string();
+  const std::string build = std::filesystem::path(mgt::test::program()).parent_path().parent_path().string();
   const Result installed = run({"/usr/bin/env", "cmake", "--install", build, "--prefix", folder.file("prefix")}, "/");
   INFO(installed.out << installed.err);
   REQUIRE(installed.exit == 0);

@@ -11,7 +11,7 @@ using namespace mgt;
 
 namespace {
 
-const std::string kFolder = std::string(MGT_SOURCE) + "/configs/";
+const std::string kFolder = test::source() + "/configs/";
 
 config::Config shipped(const std::string& name) {
   return config::resolve(launch::schema(), config::read_file(real_file_system(), kFolder + name + ".yaml"));

@@ -20,7 +20,9 @@ using Catch::Approx;
 
 namespace mgt::test {
 
-// The folder of golden numbers and bad inputs.
-inline std::string cases() { return MGT_TEST_CASES; }
+// Where things lie; in a file of its own (paths.cpp), so that objects do not depend on the place of the clone.
+std::string cases();    // the folder of golden numbers and bad inputs
+std::string source();   // the source tree
+std::string program();  // the built mgt
 
 }  // namespace mgt::test

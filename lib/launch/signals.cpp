@@ -52,10 +52,9 @@ StopSignals::StopSignals(Role role) {
 }
 
 StopSignals::~StopSignals() {
-  alarm(0);
   sigaction(SIGINT, &interrupt_, nullptr);
   sigaction(SIGTERM, &terminate_, nullptr);
-  sigaction(SIGALRM, &alarm_, nullptr);
+  if (first_signal == 0) sigaction(SIGALRM, &alarm_, nullptr);  // else the time for leaving the program is running
 }
 
 const std::atomic<int>& StopSignals::signal() { return first_signal; }

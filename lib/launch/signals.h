@@ -15,7 +15,7 @@ class StopSignals {
     supervisor,  // only counts; it has ranks to end first
   };
   explicit StopSignals(Role role);
-  ~StopSignals();  // the handlers that were there before
+  ~StopSignals();  // the handlers that were there before; after a signal the 3 s run on, for the rest of the program
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 

@@ -10,10 +10,10 @@
 set(MGT_INCLUDE_ROOT ${PROJECT_BINARY_DIR}/include)
 
 # Warnings that are off: designated initializers leave out members on purpose, and GCC 12 sees overlaps and overruns in
-# std::string that are not there (GCC bugs 105651 and 105762). ccache needs -fpch-preprocess to see precompiled headers.
+# std::string that are not there (GCC bugs 105651 and 105762).
 function(mgt_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
-    -Wno-missing-field-initializers "$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-fpch-preprocess>"
+    -Wno-missing-field-initializers "$<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds>"
     $<$<BOOL:${MGT_WERROR}>:-Werror>)
   if(MGT_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${MGT_SANITIZE} -fno-omit-frame-pointer -g)
@@ -22,11 +22,14 @@ function(mgt_compile_options target)
 endfunction()
 
 # The precompiled header stands in one target of its own, which every torch source reuses. Called once, at the top.
+# Included by name, and with -fpch-preprocess, ccache can keep it (MgtCompilerCache).
 function(mgt_torch_header)
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/torch_pch.cpp CONTENT "")
   add_library(mgt_torch_pch STATIC ${PROJECT_BINARY_DIR}/torch_pch.cpp)
   target_link_libraries(mgt_torch_pch PUBLIC LibTorch::cpu)
-  target_precompile_headers(mgt_torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/third_party/torch_pch.h)
+  target_include_directories(mgt_torch_pch PRIVATE ${PROJECT_SOURCE_DIR}/third_party)
+  target_precompile_headers(mgt_torch_pch PRIVATE <torch_pch.h>)
+  target_compile_options(mgt_torch_pch PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
   mgt_compile_options(mgt_torch_pch)
 endfunction()
 
@@ -34,6 +37,7 @@ function(mgt_use_torch target)
   target_link_libraries(${target} PUBLIC LibTorch::cpu)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/third_party)
   target_precompile_headers(${target} REUSE_FROM mgt_torch_pch)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endfunction()
 
 function(mgt_library name)
