@@ -23,10 +23,13 @@ constexpr test::Backend kBackends[] = {test::Backend::local, test::Backend::gloo
 at::Tensor tensor_of(const json& values, at::ScalarType dtype) {
   std::vector<double> flat;
   std::vector<int64_t> shape;
-  for (const json* level = &values; level->is_array(); level = &level->front()) shape.push_back(static_cast<int64_t>(level->size()));
+  for (const json* level = &values; level->is_array(); level = &level->front())
+    shape.push_back(static_cast<int64_t>(level->size()));
   const std::function<void(const json&)> add = [&](const json& value) {
-    if (!value.is_array()) flat.push_back(value.get<double>());
-    else for (const json& item : value) add(item);
+    if (!value.is_array())
+      flat.push_back(value.get<double>());
+    else
+      for (const json& item : value) add(item);
   };
   add(values);
   return at::tensor(flat, at::kDouble).view(shape).to(dtype);
@@ -44,15 +47,17 @@ TEST_CASE("all-reduce of the golden vectors, in place, on every backend (S-22)")
   for (const auto& [name, wanted] : json::parse(file).items()) {
     if (!wanted.contains("inputs_by_rank")) continue;
     for (const test::Backend backend : kBackends) {
-      test::on_ranks(static_cast<int64_t>(wanted["inputs_by_rank"].size()), backend, 20, [&](Communicator& communicator) {
-        const auto rank = static_cast<std::size_t>(communicator.rank());
-        const auto dtype = dtype_of(wanted["dtype"]);
-        at::Tensor tensor = tensor_of(wanted["inputs_by_rank"][rank], dtype);
-        const void* memory = tensor.data_ptr();
-        communicator.all_reduce(tensor).wait();
-        if (!tensor.equal(tensor_of(wanted["outputs_by_rank"][rank], dtype))) throw std::runtime_error("wrong sum in " + name);
-        if (tensor.data_ptr() != memory) throw std::runtime_error("storage was replaced in " + name);
-      });
+      test::on_ranks(static_cast<int64_t>(wanted["inputs_by_rank"].size()), backend, 20,
+                     [&](Communicator& communicator) {
+                       const auto rank = static_cast<std::size_t>(communicator.rank());
+                       const auto dtype = dtype_of(wanted["dtype"]);
+                       at::Tensor tensor = tensor_of(wanted["inputs_by_rank"][rank], dtype);
+                       const void* memory = tensor.data_ptr();
+                       communicator.all_reduce(tensor).wait();
+                       if (!tensor.equal(tensor_of(wanted["outputs_by_rank"][rank], dtype)))
+                         throw std::runtime_error("wrong sum in " + name);
+                       if (tensor.data_ptr() != memory) throw std::runtime_error("storage was replaced in " + name);
+                     });
     }
   }
 }
@@ -79,8 +84,10 @@ TEST_CASE("every collective does what it says, for 1 to 4 ranks, on every backen
         expect(shared.eq(size - 1).all().item<bool>(), "broadcast");
         if (size > 1 && rank < 2) {
           at::Tensor letter = at::full({4}, 42 + rank, at::kFloat);
-          if (rank == 0) communicator.send(letter, 1).wait();
-          else communicator.recv(letter, 0).wait();
+          if (rank == 0)
+            communicator.send(letter, 1).wait();
+          else
+            communicator.recv(letter, 0).wait();
           expect(letter.eq(42).all().item<bool>(), "send and recv");
         }
         communicator.barrier();
@@ -98,7 +105,8 @@ TEST_CASE("many collectives may be under way at once") {
       for (at::Tensor& tensor : tensors) works.push_back(communicator.all_reduce(tensor));
       for (comm::Work& work : works) work.wait();
       for (int i = 0; i < 20; ++i) {
-        if (!tensors[static_cast<std::size_t>(i)].eq(3 * i + 3).all().item<bool>()) throw std::runtime_error("wrong sum");
+        if (!tensors[static_cast<std::size_t>(i)].eq(3 * i + 3).all().item<bool>())
+          throw std::runtime_error("wrong sum");
       }
     });
   }
@@ -108,12 +116,13 @@ TEST_CASE("the ledger's bytes equal the ring's formula, summed over ranks to the
   for (int64_t size = 1; size <= 5; ++size) {
     for (const int64_t count : {1, 7, 129068}) {
       int64_t total = 0;
-      for (int64_t rank = 0; rank < size; ++rank) total += comm::traffic(Collective::all_reduce, 4 * count, 4, rank, size);
+      for (int64_t rank = 0; rank < size; ++rank)
+        total += comm::traffic(Collective::all_reduce, 4 * count, 4, rank, size);
       REQUIRE(total == 2 * (size - 1) * 4 * count);
     }
   }
-  REQUIRE(comm::traffic(Collective::all_reduce, 516272, 4, 0, 2) == 516272);   // requirements B.5, k = 2
-  REQUIRE(comm::traffic(Collective::all_reduce, 516272, 4, 0, 4) == 774408);   // k = 4
+  REQUIRE(comm::traffic(Collective::all_reduce, 516272, 4, 0, 2) == 516272);  // requirements B.5, k = 2
+  REQUIRE(comm::traffic(Collective::all_reduce, 516272, 4, 0, 4) == 774408);  // k = 4
 }
 
 TEST_CASE("a rank that never comes ends the others after the timeout, with its name") {
@@ -153,10 +162,12 @@ TEST_CASE("ranks that call different collectives are told so and do not hang") {
 
 TEST_CASE("a Gloo rank that leaves ends the others at once") {
   const auto started = std::chrono::steady_clock::now();
-  REQUIRE_THROWS_AS(test::on_ranks(2, test::Backend::gloo, 30, [](Communicator& communicator) {
-    if (communicator.rank() == 1) return;
-    at::Tensor tensor = at::zeros({1});
-    communicator.all_reduce(tensor).wait();
-  }), CommError);
+  REQUIRE_THROWS_AS(test::on_ranks(2, test::Backend::gloo, 30,
+                                   [](Communicator& communicator) {
+                                     if (communicator.rank() == 1) return;
+                                     at::Tensor tensor = at::zeros({1});
+                                     communicator.all_reduce(tensor).wait();
+                                   }),
+                    CommError);
   REQUIRE(std::chrono::steady_clock::now() - started < std::chrono::seconds(10));
 }

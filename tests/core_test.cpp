@@ -19,7 +19,7 @@ using namespace mgt;
 TEST_CASE("contiguous splits equal torch.tensor_split for n in 0..300, k in 1..8 (S-27, S-50)") {
   std::ifstream file(test::cases() + "/4_splits/split.csv");
   std::string line;
-  std::getline(file, line);   // header: n,k,sizes...
+  std::getline(file, line);  // header: n,k,sizes...
   REQUIRE(line.rfind("n,k", 0) == 0);
   int64_t compared = 0;
   while (std::getline(file, line)) {

@@ -73,7 +73,7 @@ std::vector<std::string> command_for(const json& item) {
   const std::string file = std::filesystem::path(item.at("file").get<std::string>()).filename().string();
   std::vector<std::string> command = {mgt::test::program(), "train", "--config", item.value("config", file)};
   json overrides = item.value("set", json::object());
-  overrides["threads"] = 1;   // tests run beside others
+  overrides["threads"] = 1;  // tests run beside others
   for (const auto& [key, value] : overrides.items()) {
     command.insert(command.end(), {"--set", key + "=" + (value.is_string() ? value.get<std::string>() : value.dump())});
   }

@@ -223,8 +223,9 @@ TEST_CASE("a thread rank that does not come is named when the timeout is over") 
 }
 
 TEST_CASE("a signal is kept for the loop to see, and the handlers from before come back") {
-  struct sigaction before {}, now {};
-  sigaction(SIGTERM, nullptr, &before);   // the test framework has one of its own
+  struct sigaction before {
+  }, now{};
+  sigaction(SIGTERM, nullptr, &before);  // the test framework has one of its own
   for (const int signal : {SIGINT, SIGTERM}) {
     const StopSignals signals(StopSignals::Role::supervisor);
     CHECK(signals.count() == 0);

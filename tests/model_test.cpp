@@ -54,11 +54,11 @@ TEST_CASE("LeNet has the book's tensors, sizes and cost, linear weights are (out
   REQUIRE(lenet.parameter_count() == 129068);
   const std::vector<Shape> shapes = lenet.shapes();
   REQUIRE(shapes[0] == Shape{20, 13, 13});
-  REQUIRE(shapes[1] == Shape{800});   // 50 x 4 x 4
+  REQUIRE(shapes[1] == Shape{800});  // 50 x 4 x 4
   REQUIRE(shapes.back() == Shape{10});
   int64_t cost = 0;
   for (const int64_t block : lenet.multiply_adds()) cost += block;
-  REQUIRE(cost == 2250360);   // requirements B.5
+  REQUIRE(cost == 2250360);  // requirements B.5
 }
 
 TEST_CASE("LeNet-5 has 44,426 parameters (S-44)") { compare_structure(build("lenet5"), structure("lenet_classic")); }
@@ -76,7 +76,7 @@ TEST_CASE("ResNet-18 has the book's tensors and spatial sizes 28, 28, 14, 7, 4, 
   REQUIRE(shapes[9] == Shape{10});
   int64_t cost = 0;
   for (const int64_t block : resnet.multiply_adds()) cost += block;
-  REQUIRE(cost == 455800832);   // requirements B.5
+  REQUIRE(cost == 455800832);  // requirements B.5
 }
 
 TEST_CASE("ResNet-18 with the ImageNet stem has 11,178,378 parameters and sizes 7, 7, 4, 2, 1 (S-46, E-09)") {
@@ -111,7 +111,8 @@ TEST_CASE("weights start as N(0, 0.01^2) and biases as 0 (S-41)") {
 
 TEST_CASE("every tensor starts anew from the seed alone (E-22)") {
   const Model resnet = build("{name: resnet18, channels: [4, 8], blocks: [1, 1]}");
-  Replica first(resnet, at::kFloat, at::kCPU, 1), same(resnet, at::kFloat, at::kCPU, 1), other(resnet, at::kFloat, at::kCPU, 2);
+  Replica first(resnet, at::kFloat, at::kCPU, 1), same(resnet, at::kFloat, at::kCPU, 1),
+      other(resnet, at::kFloat, at::kCPU, 2);
   REQUIRE(first.parameters().equal(same.parameters()));
   REQUIRE_FALSE(first.parameters().equal(other.parameters()));
   // A part of the model starts as the same part of the whole.
@@ -133,9 +134,10 @@ TEST_CASE("parameters and gradients are views of one flat tensor, each on a mult
     REQUIRE(view.data_ptr() == replica.parameters().data_ptr<float>() + slot.range.begin);
     REQUIRE(view.grad().data_ptr() == replica.gradients().data_ptr<float>() + slot.range.begin);
   }
-  summed_loss(Loss::cross_entropy, replica.forward(at::rand({4, 1, 28, 28}), {.training = true}), at::arange(4)).backward();
+  summed_loss(Loss::cross_entropy, replica.forward(at::rand({4, 1, 28, 28}), {.training = true}), at::arange(4))
+      .backward();
   REQUIRE(replica.gradients().abs().sum().item<float>() > 0);
-  REQUIRE(replica.parameter_views()[0].grad().data_ptr() == replica.gradients().data_ptr());   // still the same memory
+  REQUIRE(replica.parameter_views()[0].grad().data_ptr() == replica.gradients().data_ptr());  // still the same memory
   replica.zero_gradients();
   REQUIRE(replica.gradients().eq(0).all().item<bool>());
 }

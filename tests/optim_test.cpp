@@ -51,8 +51,10 @@ TEST_CASE("Adam and AdamW follow their papers (S-51)") {
   const auto adam = [](bool decoupled, double decay) {
     return [=, m = 0.0, v = 0.0, t = 0](double p, double g) mutable {
       ++t;
-      if (decoupled) p -= 0.1 * decay * p;
-      else g += decay * p;
+      if (decoupled)
+        p -= 0.1 * decay * p;
+      else
+        g += decay * p;
       m = 0.9 * m + 0.1 * g;
       v = 0.999 * v + 0.001 * g * g;
       const double m_hat = m / (1 - std::pow(0.9, t)), v_hat = v / (1 - std::pow(0.999, t));

@@ -8,14 +8,20 @@ using namespace mgt;
 
 namespace {
 
-constexpr const char* kStrategies[] = {"scratch", "{name: scratch, allreduce: tree}", "{name: scratch, allreduce: ring}",
-                                       "data_parallel", "{name: ddp, bucket_mb: 0.05}", "layer_split"};
+constexpr const char* kStrategies[] = {
+    "scratch",       "{name: scratch, allreduce: tree}", "{name: scratch, allreduce: ring}",
+    "data_parallel", "{name: ddp, bucket_mb: 0.05}",     "layer_split"};
 
 test::Outcome train(const std::string& strategy, int64_t devices, test::Backend backend = test::Backend::local) {
-  return test::train({.yaml = "model: lenet\nbatch_size: 24\nseed: 3\nstrategy: " + strategy +
-                              "\noptimizer: {name: sgd, lr: 0.2}\n",
-                      .devices = devices, .steps = 20, .data = test::golden_data(), .order = {}, .init = "", .fill = {},
-                      .backend = backend});
+  return test::train(
+      {.yaml = "model: lenet\nbatch_size: 24\nseed: 3\nstrategy: " + strategy + "\noptimizer: {name: sgd, lr: 0.2}\n",
+       .devices = devices,
+       .steps = 20,
+       .data = test::golden_data(),
+       .order = {},
+       .init = "",
+       .fill = {},
+       .backend = backend});
 }
 
 void require_equal_replicas(const test::Outcome& outcome) {
@@ -74,15 +80,22 @@ TEST_CASE("batches smaller than the number of ranks are exact: some ranks have n
   data::Splits data = test::golden_data();
   data.train = data::first_rows(data.train, 5);
   const auto run = [&](const std::string& strategy, int64_t devices) {
-    return test::train({.yaml = "model: {name: lenet, channels: [4, 6], hidden: 16}\nprecision: fp64\nbatch_size: 2\nstrategy: " +
-                                strategy + "\n",
-                        .devices = devices, .steps = 6, .data = data, .order = {}, .init = "", .fill = {}});
+    return test::train(
+        {.yaml = "model: {name: lenet, channels: [4, 6], hidden: 16}\nprecision: fp64\nbatch_size: 2\nstrategy: " +
+                 strategy + "\n",
+         .devices = devices,
+         .steps = 6,
+         .data = data,
+         .order = {},
+         .init = "",
+         .fill = {}});
   };
   const test::Outcome single = run("single", 1);
   for (const std::string strategy : {"scratch", "data_parallel", "ddp"}) {
     INFO(strategy);
     const test::Outcome outcome = run(strategy, 3);
-    for (std::size_t step = 0; step < 6; ++step) REQUIRE(outcome.losses[step] == Approx(single.losses[step]).epsilon(1e-12));
+    for (std::size_t step = 0; step < 6; ++step)
+      REQUIRE(outcome.losses[step] == Approx(single.losses[step]).epsilon(1e-12));
     REQUIRE(outcome.test.correct == single.test.correct);
   }
 }
@@ -97,15 +110,20 @@ TEST_CASE("evaluation counts are exact integers for any number of samples and de
       for (const int64_t devices : {1, 2, 3, 4, 5, 8}) {
         if ((strategy == "single" && devices > 1) || (strategy == "layer_split" && devices > 4)) continue;
         INFO(rows << " rows under " << strategy << " on " << devices);
-        const test::Outcome outcome =
-            test::train({.yaml = "model: {name: lenet, channels: [4, 6], hidden: 16}\nprecision: fp64\nstrategy: " + strategy + "\n",
-                         .devices = devices, .steps = 0, .data = data, .order = {},
-                         .init = test::cases() + "/1_trajectories/sgd_clip_final.safetensors", .fill = {}});
+        const test::Outcome outcome = test::train(
+            {.yaml =
+                 "model: {name: lenet, channels: [4, 6], hidden: 16}\nprecision: fp64\nstrategy: " + strategy + "\n",
+             .devices = devices,
+             .steps = 0,
+             .data = data,
+             .order = {},
+             .init = test::cases() + "/1_trajectories/sgd_clip_final.safetensors",
+             .fill = {}});
         REQUIRE(outcome.test.total == rows);
         if (!correct) correct = outcome.test.correct;
         REQUIRE(outcome.test.correct == *correct);
       }
     }
-    if (rows == 101) REQUIRE(*correct == 88);   // 7_semantics/evaluation_of_a_net.json
+    if (rows == 101) REQUIRE(*correct == 88);  // 7_semantics/evaluation_of_a_net.json
   }
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr double kBound = 1e-10;
 
 struct Way {
-  std::string strategy;   // YAML
+  std::string strategy;  // YAML
   int64_t devices;
   test::Backend backend = test::Backend::local;
 };
@@ -50,8 +50,10 @@ bool close(double value, double wanted) { return std::abs(value - wanted) <= kBo
 
 // A tensor against its summary in a golden file: the norm, or the whole value of a counter.
 void compare_summary(const at::Tensor& tensor, const json& summary) {
-  if (summary.contains("value")) REQUIRE(tensor.item<int64_t>() == summary["value"][0].get<int64_t>());
-  else REQUIRE(close(tensor.norm().item<double>(), summary["l2"]));
+  if (summary.contains("value"))
+    REQUIRE(tensor.item<int64_t>() == summary["value"][0].get<int64_t>());
+  else
+    REQUIRE(close(tensor.norm().item<double>(), summary["l2"]));
 }
 
 void compare_steps(const test::Outcome& outcome, const json& records) {
@@ -78,12 +80,20 @@ void compare_weights(const test::Outcome& outcome, const std::string& file) {
 void compare_run(const std::string& name, const std::string& optimizer, const Way& way) {
   INFO(name << " under " << way.strategy << " on " << way.devices);
   const json run = golden(name + ".json");
-  test::Training training{.yaml = "model: {name: lenet, channels: [4, 6], hidden: 16}\nprecision: fp64\nbatch_size: 64\n"
-                                  "strategy: " + way.strategy + "\noptimizer: " + optimizer + "\n",
-                          .devices = way.devices, .data = test::golden_data(), .order = {},
-                          .init = golden_file("lenet_init.safetensors"), .fill = {}, .backend = way.backend};
+  test::Training training{.yaml =
+                              "model: {name: lenet, channels: [4, 6], hidden: 16}\nprecision: fp64\nbatch_size: 64\n"
+                              "strategy: " +
+                              way.strategy + "\noptimizer: " + optimizer + "\n",
+                          .devices = way.devices,
+                          .data = test::golden_data(),
+                          .order = {},
+                          .init = golden_file("lenet_init.safetensors"),
+                          .fill = {},
+                          .backend = way.backend};
   if (run.contains("orders")) {
-    training.order = [orders = run["orders"]](int64_t epoch) { return orders[static_cast<std::size_t>(epoch)].get<std::vector<int64_t>>(); };
+    training.order = [orders = run["orders"]](int64_t epoch) {
+      return orders[static_cast<std::size_t>(epoch)].get<std::vector<int64_t>>();
+    };
   }
   const test::Outcome outcome = test::train(training);
   compare_steps(outcome, run["records"]);
@@ -101,11 +111,15 @@ TEST_CASE("plain SGD equals PyTorch under every strategy (S-04, S-28, S-51)") {
 }
 
 TEST_CASE("every optimizer equals PyTorch under every strategy (S-51)") {
-  const Way ways[] = {{"single", 1}, {"{name: scratch, allreduce: ring}", 3}, {"data_parallel", 2},
-                      {"{name: ddp, bucket_mb: 0.001}", 3}, {"layer_split", 2}};
+  const Way ways[] = {{"single", 1},
+                      {"{name: scratch, allreduce: ring}", 3},
+                      {"data_parallel", 2},
+                      {"{name: ddp, bucket_mb: 0.001}", 3},
+                      {"layer_split", 2}};
   for (const Way& way : ways) {
     compare_run("sgd_momentum", "{name: sgd, lr: 0.05, momentum: 0.9}", way);
-    compare_run("sgd_momentum_decay_nesterov", "{name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.0005, nesterov: true}", way);
+    compare_run("sgd_momentum_decay_nesterov",
+                "{name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.0005, nesterov: true}", way);
     compare_run("adamw", "{name: adamw, lr: 0.001, weight_decay: 0.01}", way);
     compare_run("adam_l2", "{name: adam, lr: 0.001, weight_decay: 0.01}", way);
   }
@@ -123,16 +137,22 @@ TEST_CASE("the full LeNet equals PyTorch under every strategy (S-40)") {
       if (slice.kind != model::StateKind::parameter) continue;
       const json& formula = run["init_formula"]["offset_scale"][slice.name];
       const at::Tensor i = at::arange(slice.view.numel(), at::kLong);
-      const at::Tensor unit = i.mul(7919).add(formula[0].get<int64_t>()).remainder(65537).to(at::kDouble).div(65537.0).sub(0.5);
+      const at::Tensor unit =
+          i.mul(7919).add(formula[0].get<int64_t>()).remainder(65537).to(at::kDouble).div(65537.0).sub(0.5);
       slice.view.copy_(unit.mul(formula[1].get<double>()).view(slice.view.sizes()));
     }
   };
   for (const Way& way : all_ways()) {
     INFO(way.strategy << " on " << way.devices);
-    const test::Outcome outcome = test::train({.yaml = "model: lenet\nprecision: fp64\nbatch_size: 64\nstrategy: " +
-                                                       way.strategy + "\noptimizer: {name: sgd, lr: 0.2}\n",
-                                               .devices = way.devices, .data = test::golden_data(), .order = {},
-                                               .init = "", .fill = fill, .backend = way.backend});
+    const test::Outcome outcome =
+        test::train({.yaml = "model: lenet\nprecision: fp64\nbatch_size: 64\nstrategy: " + way.strategy +
+                             "\noptimizer: {name: sgd, lr: 0.2}\n",
+                     .devices = way.devices,
+                     .data = test::golden_data(),
+                     .order = {},
+                     .init = "",
+                     .fill = fill,
+                     .backend = way.backend});
     compare_steps(outcome, run["records"]);
     for (const auto& replica : outcome.replicas) {
       for (const auto& [name, tensor] : replica) {
@@ -154,11 +174,15 @@ TEST_CASE("residual networks with BatchNorm equal PyTorch on one device (S-45)")
     REQUIRE(run["mode"] == "single");
     for (const std::string strategy : {"single", "layer_split"}) {
       INFO(name << " under " << strategy);
-      const test::Outcome outcome = test::train(
-          {.yaml = "model: {name: resnet18, " + options + "}\nprecision: fp64\nbatch_size: 64\nstrategy: " + strategy +
-                   "\noptimizer: " + file["optimizer"].dump() + "\n",
-           .devices = strategy == "single" ? 1 : 2, .steps = static_cast<int64_t>(run["records"].size()),
-           .data = test::golden_data(), .order = {}, .init = golden_file(name + "_init.safetensors"), .fill = {}});
+      const test::Outcome outcome = test::train({.yaml = "model: {name: resnet18, " + options +
+                                                         "}\nprecision: fp64\nbatch_size: 64\nstrategy: " + strategy +
+                                                         "\noptimizer: " + file["optimizer"].dump() + "\n",
+                                                 .devices = strategy == "single" ? 1 : 2,
+                                                 .steps = static_cast<int64_t>(run["records"].size()),
+                                                 .data = test::golden_data(),
+                                                 .order = {},
+                                                 .init = golden_file(name + "_init.safetensors"),
+                                                 .fill = {}});
       compare_steps(outcome, run["records"]);
       REQUIRE(outcome.test.correct == run["test"]["correct"].get<int64_t>());
       for (const auto& [tensor_name, values] : run["running"].items()) {
@@ -176,11 +200,14 @@ TEST_CASE("BatchNorm with local statistics equals PyTorch's DDP on 2 and 4 ranks
     const auto ranks = run["ranks"].get<int64_t>();
     for (const std::string strategy : {"ddp", "data_parallel", "scratch"}) {
       INFO(strategy << " on " << ranks);
-      const test::Outcome outcome = test::train(
-          {.yaml = "model: {name: resnet18, channels: [4, 8], blocks: [1, 1]}\nprecision: fp64\nbatch_size: 64\nstrategy: " +
-                   strategy + "\noptimizer: " + file["optimizer"].dump() + "\n",
-           .devices = ranks, .data = test::golden_data(), .order = {},
-           .init = golden_file("resnet_tiny_d2l_init.safetensors"), .fill = {}});
+      const test::Outcome outcome = test::train({.yaml = "model: {name: resnet18, channels: [4, 8], blocks: [1, "
+                                                         "1]}\nprecision: fp64\nbatch_size: 64\nstrategy: " +
+                                                         strategy + "\noptimizer: " + file["optimizer"].dump() + "\n",
+                                                 .devices = ranks,
+                                                 .data = test::golden_data(),
+                                                 .order = {},
+                                                 .init = golden_file("resnet_tiny_d2l_init.safetensors"),
+                                                 .fill = {}});
       compare_steps(outcome, run["records"]);
       for (std::size_t rank = 0; rank < outcome.replicas.size(); ++rank) {
         for (const auto& [name, values] : run["running_by_rank"][rank].items()) {

@@ -19,7 +19,9 @@ using nlohmann::json;
 
 namespace {
 
-std::vector<at::Device> cpus(int64_t count) { return std::vector<at::Device>(static_cast<std::size_t>(count), at::kCPU); }
+std::vector<at::Device> cpus(int64_t count) {
+  return std::vector<at::Device>(static_cast<std::size_t>(count), at::kCPU);
+}
 
 const std::pair<std::string, AllReduce> kAllReduces[] = {
     {"naive", allreduce_naive}, {"tree", allreduce_tree}, {"ring", allreduce_ring}};
@@ -91,15 +93,15 @@ TEST_CASE("tree and ring equal naive in fp64, for any size and 1 to 9 devices (S
         for (const at::Tensor& vector : start) data.push_back(vector.clone());
         allreduce(data);
         REQUIRE(at::allclose(data[0], sum, 1e-13, 1e-13));
-        for (const at::Tensor& vector : data) REQUIRE(vector.equal(data[0]));   // to the bit
+        for (const at::Tensor& vector : data) REQUIRE(vector.equal(data[0]));  // to the bit
       }
     }
   }
 }
 
 TEST_CASE("the all-reduces move the bytes and take the rounds of the textbook (S-07, S-24, S-107)") {
-  constexpr int64_t kCount = 840;                 // divides by 2 to 8
-  constexpr int64_t kBytes = kCount * 8;          // S
+  constexpr int64_t kCount = 840;         // divides by 2 to 8
+  constexpr int64_t kBytes = kCount * 8;  // S
   for (int64_t k = 2; k <= 8; ++k) {
     INFO("k = " << k);
     auto data = random_vectors(k, kCount);
@@ -123,9 +125,10 @@ TEST_CASE("a 4 x 5 matrix over 2 devices gives rows 0-1 and 2-3, other shapes as
   std::ifstream file(test::cases() + "/4_splits/scatter.json");
   for (const auto& [name, wanted] : json::parse(file).items()) {
     INFO(name);
-    if (wanted["input"].empty()) continue;   // JSON has no empty matrix with columns
+    if (wanted["input"].empty()) continue;  // JSON has no empty matrix with columns
     std::vector<double> numbers;
-    for (const json& row : wanted["input"]) for (const json& cell : row) numbers.push_back(cell.get<double>());
+    for (const json& row : wanted["input"])
+      for (const json& cell : row) numbers.push_back(cell.get<double>());
     const at::Tensor matrix = at::tensor(numbers).view(
         {static_cast<int64_t>(wanted["input"].size()), static_cast<int64_t>(wanted["input"][0].size())});
     const auto [shards, same] = split_batch(matrix, matrix, cpus(wanted["parts"].get<int64_t>()));
@@ -200,7 +203,8 @@ TEST_CASE("within a batch every device gets its work before anything waits for a
 
 TEST_CASE("replicas of every strategy have storage of their own (S-20, E-01)") {
   for (const std::string strategy : {"scratch", "data_parallel"}) {
-    const auto addresses = test::replica_addresses("model: {name: lenet, channels: [4, 6], hidden: 16}\nstrategy: " + strategy, 4);
+    const auto addresses =
+        test::replica_addresses("model: {name: lenet, channels: [4, 6], hidden: 16}\nstrategy: " + strategy, 4);
     REQUIRE(addresses.size() == 4 * 8);
     REQUIRE(std::set<const void*>(addresses.begin(), addresses.end()).size() == addresses.size());
   }

@@ -86,7 +86,7 @@ struct Run {
 TEST_CASE("seconds per epoch are training time alone, without evaluation (S-72, E-10)") {
   Run run;
   const train::Summary summary = run.go(3);
-  REQUIRE(summary.sec_per_epoch == Approx(6));   // three steps of 2 s; 7 s of evaluation are not in it
+  REQUIRE(summary.sec_per_epoch == Approx(6));  // three steps of 2 s; 7 s of evaluation are not in it
   REQUIRE(run.records.epochs[1].train_s == Approx(6));
   REQUIRE(run.records.epochs[1].eval_s == Approx(7));
   REQUIRE(summary.samples_per_sec == Approx(147.0 / 6));
@@ -125,7 +125,7 @@ TEST_CASE("the clock stops only when every rank is done (S-31, E-10)") {
                records);
     train_s[static_cast<std::size_t>(communicator.rank())] = records.epochs.front().train_s;
   });
-  REQUIRE(train_s[0] >= 0.3);   // three steps of 100 ms on the other rank
+  REQUIRE(train_s[0] >= 0.3);  // three steps of 100 ms on the other rank
 }
 
 TEST_CASE("each epoch trains all batches, the short one too, then evaluates the whole test set (S-48, S-70)") {
@@ -135,7 +135,7 @@ TEST_CASE("each epoch trains all batches, the short one too, then evaluates the 
   REQUIRE(run.records.epochs.size() == 2);
   REQUIRE(run.records.epochs[0].test_total == 101);
   REQUIRE(summary.steps == 6);
-  REQUIRE(run.strategy.lrs[5] == Approx(0.5));   // the rate is a function of the step
+  REQUIRE(run.strategy.lrs[5] == Approx(0.5));  // the rate is a function of the step
 }
 
 TEST_CASE("max_steps ends within an epoch, and seconds per epoch count the part that was done") {

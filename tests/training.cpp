@@ -50,9 +50,9 @@ void train_rank(const Training& training, const config::Config& config, comm::Co
   const config::Run run = config::run_of(config);
   const at::ScalarType dtype = run.precision == config::Precision::fp64 ? at::kDouble : at::kFloat;
   const int64_t here = entry.ranks == strategy::Ranks::one_process ? training.devices : 1;
-  const strategy::Context context{config,       model, std::vector<at::Device>(static_cast<std::size_t>(here), at::kCPU),
-                                  communicator, dtype, run.seed,
-                                  here};
+  const strategy::Context context{
+      config,   model, std::vector<at::Device>(static_cast<std::size_t>(here), at::kCPU), communicator, dtype,
+      run.seed, here};
   const auto made = entry.make(context);
   std::vector<model::StateSlice> state = made->state();
   if (!training.init.empty()) checkpoint::load_weights(real_file_system(), training.init, state, true);
@@ -96,17 +96,18 @@ void train_rank(const Training& training, const config::Config& config, comm::Co
   const auto rank = static_cast<std::size_t>(communicator.rank());
   outcome.bytes_sent[rank] = communicator.ledger().total().bytes_sent;
   if (first) outcome.notes = made->notes();
-  if (entry.ranks == strategy::Ranks::one_process) outcome.replicas = std::move(replicas);
-  else outcome.replicas[rank] = std::move(replicas.front());
+  if (entry.ranks == strategy::Ranks::one_process)
+    outcome.replicas = std::move(replicas);
+  else
+    outcome.replicas[rank] = std::move(replicas.front());
 }
 
 }  // namespace
 
 config::Config config_of(const std::string& yaml) {
-  const config::Schema schema{
-      .top = config::run_options(),
-      .sections = {model::section(), data::section(), strategy::section(), optim::section(), config::comm_section(),
-                   config::log_section()}};
+  const config::Schema schema{.top = config::run_options(),
+                              .sections = {model::section(), data::section(), strategy::section(), optim::section(),
+                                           config::comm_section(), config::log_section()}};
   return config::resolve(schema, {"test.yaml", yaml});
 }
 
@@ -151,8 +152,8 @@ data::Splits golden_data() {
   const std::string folder = cases() + "/1_trajectories/data/";
   const config::Config config =
       config_of(concat("data: {name: idx, images: ", folder, "train-images-idx3-ubyte, labels: ", folder,
-                       "train-labels-idx1-ubyte, test_images: ", folder, "test-images-idx3-ubyte.gz, test_labels: ",
-                       folder, "test-labels-idx1-ubyte.gz}"));
+                       "train-labels-idx1-ubyte, test_images: ", folder,
+                       "test-images-idx3-ubyte.gz, test_labels: ", folder, "test-labels-idx1-ubyte.gz}"));
   return data::load(config, {.files = real_file_system(), .seed = 0});
 }
 

@@ -24,25 +24,25 @@ config::Config config_of(const std::string& yaml);
 enum class Backend { local, gloo };
 
 struct Training {
-  std::string yaml;                 // model, strategy, optimizer, batch_size, precision, seed
+  std::string yaml;  // model, strategy, optimizer, batch_size, precision, seed
   int64_t devices = 1;
   int64_t steps = 12;
   data::Splits data;
-  std::optional<data::Order> order; // absent: file order
-  std::string init;                 // safetensors file; empty: the seed's initial weights
-  std::function<void(std::vector<model::StateSlice>&)> fill;   // another way to set the first weights
+  std::optional<data::Order> order;                           // absent: file order
+  std::string init;                                           // safetensors file; empty: the seed's initial weights
+  std::function<void(std::vector<model::StateSlice>&)> fill;  // another way to set the first weights
   Backend backend = Backend::local;
 };
 
 struct Outcome {
-  std::vector<double> losses;       // by step
-  std::vector<double> grad_norms;   // by step
-  std::vector<int64_t> samples;     // by step
-  strategy::EvalCounts test;        // when there is a test set
+  std::vector<double> losses;      // by step
+  std::vector<double> grad_norms;  // by step
+  std::vector<int64_t> samples;    // by step
+  strategy::EvalCounts test;       // when there is a test set
   // Final parameters and buffers by name: one map for each replica (of each rank).
   std::vector<std::map<std::string, at::Tensor>> replicas;
-  std::vector<strategy::Note> notes;   // of rank 0
-  std::vector<int64_t> bytes_sent;     // by rank, of the ledger
+  std::vector<strategy::Note> notes;  // of rank 0
+  std::vector<int64_t> bytes_sent;    // by rank, of the ledger
 };
 
 Outcome train(const Training& training);

@@ -6,6 +6,7 @@
 #include "torch_pch.h"
 
 #include <chrono>
+#include <thread>
 
 namespace mgt::comm {
 namespace {
@@ -13,8 +14,8 @@ namespace {
 using Handle = c10::intrusive_ptr<c10d::Work>;
 
 CommError failed(int64_t rank, const Operation& operation, const std::exception& cause) {
-  return CommError(concat("rank ", rank, ": ", name_of(operation.kind), " #", operation.number, " failed: ",
-                          shortened(first_line(cause), 300)));
+  return CommError(concat("rank ", rank, ": ", name_of(operation.kind), " #", operation.number,
+                          " failed: ", shortened(first_line(cause), 300)));
 }
 
 class C10dPending final : public Pending {
@@ -24,15 +25,20 @@ class C10dPending final : public Pending {
 
   void wait() override {
     try {
-      // NCCL's wait with a timeout blocks the host; without one it only orders the streams.
-      if (operation_.input.is_cuda()) handle_->wait();
-      else handle_->wait(timeout_);
+      if (operation_.input.is_cuda()) look_often();
+      handle_->wait(timeout_);
     } catch (const std::exception& error) {
       throw failed(rank_, operation_, error);
     }
   }
 
  private:
+  // NCCL's own wait looks once a millisecond, longer than a step of a small model.
+  void look_often() const {
+    const auto end = std::chrono::steady_clock::now() + timeout_;
+    while (!handle_->isCompleted() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  }
+
   Handle handle_;
   Operation operation_;
   int64_t rank_;
@@ -48,7 +54,7 @@ class C10dCommunicator final : public Communicator {
   ~C10dCommunicator() override {
     try {
       backend_->shutdown();
-    } catch (const std::exception&) {   // a group that failed may fail again; the run's own error is on its way
+    } catch (const std::exception&) {  // a group that failed may fail again; the run's own error is on its way
     }
   }
 
@@ -66,17 +72,23 @@ class C10dCommunicator final : public Communicator {
     std::vector<at::Tensor> tensors = {operation.input};
     at::Tensor input = operation.input, output = operation.output;
     switch (operation.kind) {
-      case Collective::all_reduce: return backend_->allreduce(tensors);
-      case Collective::reduce_scatter: return backend_->_reduce_scatter_base(output, input);
-      case Collective::all_gather: return backend_->_allgather_base(output, input);
+      case Collective::all_reduce:
+        return backend_->allreduce(tensors);
+      case Collective::reduce_scatter:
+        return backend_->_reduce_scatter_base(output, input);
+      case Collective::all_gather:
+        return backend_->_allgather_base(output, input);
       case Collective::broadcast: {
         c10d::BroadcastOptions options;
         options.rootRank = peer;
         return backend_->broadcast(tensors, options);
       }
-      case Collective::send: return backend_->send(tensors, peer, 0);
-      case Collective::recv: return backend_->recv(tensors, peer, 0);
-      case Collective::barrier: return backend_->barrier();
+      case Collective::send:
+        return backend_->send(tensors, peer, 0);
+      case Collective::recv:
+        return backend_->recv(tensors, peer, 0);
+      case Collective::barrier:
+        return backend_->barrier();
     }
     throw InternalError("unknown collective");
   }

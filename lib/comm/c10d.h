@@ -10,7 +10,7 @@
 
 namespace mgt::comm {
 
-// Takes the backend over; shuts it down when destroyed. `device` is where barriers and checks may put a tensor.
+// Takes the backend over and shuts it down when destroyed.
 std::unique_ptr<Communicator> make_c10d(c10::intrusive_ptr<c10d::Backend> backend, double timeout_s);
 
 // What went wrong, without LibTorch's stack frames: the first line of the error's text.

@@ -15,11 +15,12 @@
 
 namespace mgt::comm {
 
-// What a backend is asked to do. Tensors are contiguous. `peer`: the root of a broadcast, the other end of send or recv.
+// What a backend is asked to do. Tensors are contiguous. `peer`: the root of a broadcast, the other end of send or
+// recv.
 struct Operation {
   Collective kind;
   at::Tensor input;
-  at::Tensor output;   // the same tensor as `input` where the operation is in place
+  at::Tensor output;  // the same tensor as `input` where the operation is in place
   int64_t peer = 0;
   int64_t number = 0;  // of this communicator's operations, from 0
 };
@@ -28,7 +29,7 @@ struct Operation {
 class Pending {
  public:
   virtual ~Pending() = default;
-  virtual void wait() = 0;   // CommError
+  virtual void wait() = 0;  // CommError
 };
 
 // Handle of a started operation; `wait` may be called once. Keeps the tensors alive.
@@ -55,13 +56,13 @@ class Communicator {
   int64_t size() const { return size_; }
   const Ledger& ledger() const { return ledger_; }
 
-  [[nodiscard]] Work all_reduce(at::Tensor& tensor);                                // sum, in place
-  [[nodiscard]] Work reduce_scatter(const at::Tensor& input, at::Tensor& output);   // (size * n) -> (n), sum
-  [[nodiscard]] Work all_gather(const at::Tensor& input, at::Tensor& output);       // (n) -> (size * n), by rank
+  [[nodiscard]] Work all_reduce(at::Tensor& tensor);                               // sum, in place
+  [[nodiscard]] Work reduce_scatter(const at::Tensor& input, at::Tensor& output);  // (size * n) -> (n), sum
+  [[nodiscard]] Work all_gather(const at::Tensor& input, at::Tensor& output);      // (n) -> (size * n), by rank
   [[nodiscard]] Work broadcast(at::Tensor& tensor, int64_t root);
   [[nodiscard]] Work send(const at::Tensor& tensor, int64_t to);
   [[nodiscard]] Work recv(at::Tensor& tensor, int64_t from);
-  void barrier();   // returns when every rank has called it
+  void barrier();  // returns when every rank has called it
 
  private:
   virtual std::unique_ptr<Pending> start(const Operation& operation) = 0;

@@ -72,7 +72,7 @@ void* open_library(const std::string& path) {
 const DeviceServices& load_plugin() {
   const std::string path = plugin_path();
   if (!std::filesystem::exists(path)) throw no_plugin(path);
-  open_library("libtorch_cuda.so");   // before what needs it, and found by the program's own search path
+  open_library("libtorch_cuda.so");  // before what needs it, and found by the program's own search path
   const auto entry = reinterpret_cast<PluginEntry>(dlsym(open_library(path), kPluginEntry));
   require(entry != nullptr, "the CUDA plug-in has no entry point");
   return *entry({.make_c10d = make_c10d, .first_line = first_line});
@@ -93,7 +93,7 @@ int64_t gpu_count() {
 const DeviceServices& services(at::Device device) {
   static const CpuServices cpu;
   if (device.is_cpu()) return cpu;
-  static const DeviceServices& cuda = load_plugin();   // once; thread-safe
+  static const DeviceServices& cuda = load_plugin();  // once; thread-safe
   return cuda;
 }
 

@@ -20,15 +20,15 @@ int64_t gpu_count();
 
 struct MemoryFigures {
   int64_t allocated_bytes = 0;
-  int64_t peak_bytes = 0;   // since the process began, or since `reset_peak`
+  int64_t peak_bytes = 0;  // since the process began, or since `reset_peak`
 };
 
 class DeviceServices {
  public:
   virtual ~DeviceServices() = default;
-  virtual std::string description(at::Device device) const = 0;   // "NVIDIA H200, 139 GiB"
-  virtual void set_current(at::Device device) const = 0;          // of the calling thread
-  virtual void synchronize(at::Device device) const = 0;          // waits until all its queued work is done
+  virtual std::string description(at::Device device) const = 0;  // "NVIDIA H200, 139 GiB"
+  virtual void set_current(at::Device device) const = 0;         // of the calling thread
+  virtual void synchronize(at::Device device) const = 0;         // waits until all its queued work is done
   virtual MemoryFigures memory(at::Device device) const = 0;
   // Ranks over the devices' own library (NCCL). Returns when every rank is connected.
   virtual std::unique_ptr<Communicator> make_communicator(Rendezvous& rendezvous, int64_t rank, int64_t size,
@@ -37,8 +37,8 @@ class DeviceServices {
   virtual std::vector<std::pair<std::string, std::string>> versions() const = 0;
 };
 
-// For a CPU: the process's own figures. For a GPU: loads the plug-in on first use; ConfigError with the cure when it was
-// not built or does not fit the loaded libraries.
+// For a CPU: the process's own figures. For a GPU: loads the plug-in on first use; ConfigError with the cure when it
+// was not built or does not fit the loaded libraries.
 const DeviceServices& services(at::Device device);
 
 }  // namespace mgt::comm

@@ -40,14 +40,20 @@ Account Ledger::total() const {
 
 int64_t traffic(Collective collective, int64_t bytes, int64_t item_size, int64_t rank, int64_t size) {
   if (size == 1) return 0;
-  const int64_t own = split(bytes / item_size, size, rank).size() * item_size;   // this rank's part of the vector
+  const int64_t own = split(bytes / item_size, size, rank).size() * item_size;  // this rank's part of the vector
   switch (collective) {
-    case Collective::reduce_scatter: return bytes - own;      // every part but its own, once
-    case Collective::all_gather: return own * (size - 1);     // its own part to everyone
-    case Collective::all_reduce: return bytes - own + own * (size - 1);
-    case Collective::broadcast: return rank == 0 ? bytes * (size - 1) : 0;   // `rank` counted from the root
-    case Collective::send: return bytes;
-    default: return 0;
+    case Collective::reduce_scatter:
+      return bytes - own;  // every part but its own, once
+    case Collective::all_gather:
+      return own * (size - 1);  // its own part to everyone
+    case Collective::all_reduce:
+      return bytes - own + own * (size - 1);
+    case Collective::broadcast:
+      return rank == 0 ? bytes * (size - 1) : 0;  // `rank` counted from the root
+    case Collective::send:
+      return bytes;
+    default:
+      return 0;
   }
 }
 

@@ -7,7 +7,7 @@ namespace mgt {
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual double now_s() const = 0;   // monotonic, seconds from an arbitrary start
+  virtual double now_s() const = 0;  // monotonic, seconds from an arbitrary start
 };
 
 const Clock& real_clock();

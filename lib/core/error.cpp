@@ -14,14 +14,22 @@ void require(bool holds, const std::string& rule) {
 
 void throw_error(ExitCode code, const std::string& message) {
   switch (code) {
-    case ExitCode::config: throw ConfigError(message);
-    case ExitCode::data: throw DataError(message);
-    case ExitCode::checkpoint: throw CheckpointError(message);
-    case ExitCode::comm: throw CommError(message);
-    case ExitCode::numerics: throw NumericsError(message);
-    case ExitCode::interrupted: throw Interrupted(SIGINT);
-    case ExitCode::terminated: throw Interrupted(SIGTERM);
-    default: throw InternalError(message);
+    case ExitCode::config:
+      throw ConfigError(message);
+    case ExitCode::data:
+      throw DataError(message);
+    case ExitCode::checkpoint:
+      throw CheckpointError(message);
+    case ExitCode::comm:
+      throw CommError(message);
+    case ExitCode::numerics:
+      throw NumericsError(message);
+    case ExitCode::interrupted:
+      throw Interrupted(SIGINT);
+    case ExitCode::terminated:
+      throw Interrupted(SIGTERM);
+    default:
+      throw InternalError(message);
   }
 }
 

@@ -1,6 +1,7 @@
 // Typed errors: the whole vocabulary of how mgt can fail, one type per exit code.
 // Library code throws one of these, only `main` catches. Each carries one line worded for the one who must act:
-// what happened, where (file:line, dotted key, rank, step), and what to do. Values; safe to throw on any thread or rank.
+// what happened, where (file:line, dotted key, rank, step), and what to do. Values; safe to throw on any thread or
+// rank.
 #pragma once
 
 #include <stdexcept>
@@ -10,12 +11,12 @@ namespace mgt {
 
 enum class ExitCode : int {
   done = 0,
-  config = 2,       // usage or config file
-  data = 3,         // data set missing or damaged
-  checkpoint = 4,   // weights missing, damaged or of another model
-  comm = 5,         // a rank died or stalled, a collective failed
-  numerics = 6,     // NaN, Inf, ranks diverged
-  internal = 70,    // a bug of ours
+  config = 2,      // usage or config file
+  data = 3,        // data set missing or damaged
+  checkpoint = 4,  // weights missing, damaged or of another model
+  comm = 5,        // a rank died or stalled, a collective failed
+  numerics = 6,    // NaN, Inf, ranks diverged
+  internal = 70,   // a bug of ours
   interrupted = 130,
   terminated = 143,
 };

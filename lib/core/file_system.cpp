@@ -19,7 +19,8 @@ namespace {
 // Owns a file descriptor.
 class Descriptor {
  public:
-  Descriptor(const std::string& path, int flags, mode_t mode = 0) : value_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {
+  Descriptor(const std::string& path, int flags, mode_t mode = 0)
+      : value_(::open(path.c_str(), flags | O_CLOEXEC, mode)) {
     if (value_ < 0) throw_system_error(path);
   }
   ~Descriptor() { ::close(value_); }

@@ -16,8 +16,8 @@ class FileSystem {
   virtual ~FileSystem() = default;
 
   enum class Kind { missing, regular, directory, other };   // `other`: pipe, socket, device
-  virtual Kind kind(const std::string& path) const = 0;      // follows links
-  virtual int64_t size(const std::string& path) const = 0;   // bytes of a regular file
+  virtual Kind kind(const std::string& path) const = 0;     // follows links
+  virtual int64_t size(const std::string& path) const = 0;  // bytes of a regular file
 
   // `length` bytes from `offset`, fewer where the file ends. Never blocks on a pipe: only regular files are opened.
   virtual std::string read(const std::string& path, int64_t offset, int64_t length) const = 0;

@@ -19,10 +19,10 @@ class Stream {
  public:
   Stream(uint64_t seed, Purpose purpose, uint32_t epoch = 0, uint64_t index = 0);
 
-  uint32_t bits();                  // 32 uniform bits
-  uint64_t below(uint64_t bound);   // uniform in [0, bound), without bias; bound >= 1
-  double uniform();                 // in [0, 1), 53 bits
-  double normal();                  // mean 0, variance 1 (Box-Muller)
+  uint32_t bits();                 // 32 uniform bits
+  uint64_t below(uint64_t bound);  // uniform in [0, bound), without bias; bound >= 1
+  double uniform();                // in [0, 1), 53 bits
+  double normal();                 // mean 0, variance 1 (Box-Muller)
 
  private:
   std::array<uint32_t, 2> key_;

@@ -12,7 +12,7 @@ namespace mgt {
 class Sha256 {
  public:
   void update(const void* bytes, std::size_t count);
-  std::string hex();   // 64 lower-case digits; ends the hash
+  std::string hex();  // 64 lower-case digits; ends the hash
 
  private:
   void compress(const uint8_t* block);

@@ -12,20 +12,33 @@ using config::Kind;
 
 std::vector<config::Option> common_options() {
   return {
-      {.key = "input", .kind = Kind::integers, .fallback = std::vector<int64_t>{1, 28, 28},
-       .help = "shape of one sample: [channels, height, width] or [features]", .bounds = {.at_least = 1}},
-      {.key = "outputs", .kind = Kind::integer, .fallback = int64_t{10}, .help = "classes, or width of a regression",
+      {.key = "input",
+       .kind = Kind::integers,
+       .fallback = std::vector<int64_t>{1, 28, 28},
+       .help = "shape of one sample: [channels, height, width] or [features]",
        .bounds = {.at_least = 1}},
-      {.key = "loss", .kind = Kind::text, .fallback = std::string("cross_entropy"),
-       .help = "what is minimised; mse on classes compares with rows of 0 and 1", .choices = {"cross_entropy", "mse"}},
+      {.key = "outputs",
+       .kind = Kind::integer,
+       .fallback = int64_t{10},
+       .help = "classes, or width of a regression",
+       .bounds = {.at_least = 1}},
+      {.key = "loss",
+       .kind = Kind::text,
+       .fallback = std::string("cross_entropy"),
+       .help = "what is minimised; mse on classes compares with rows of 0 and 1",
+       .choices = {"cross_entropy", "mse"}},
   };
 }
 
 }  // namespace
 
 config::SectionSpec section() {
-  config::SectionSpec spec{.key = "model", .summary = "the network", .main_key = "name", .options = common_options(),
-                           .variants = {}, .fallback = "lenet"};
+  config::SectionSpec spec{.key = "model",
+                           .summary = "the network",
+                           .main_key = "name",
+                           .options = common_options(),
+                           .variants = {},
+                           .fallback = "lenet"};
   for (const Entry* entry : entries()) spec.variants.push_back(entry->variant);
   return spec;
 }

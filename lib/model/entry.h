@@ -9,7 +9,7 @@
 namespace mgt::model {
 
 struct Entry {
-  config::Variant variant;   // name, one-line summary, its own options, checks
+  config::Variant variant;  // name, one-line summary, its own options, checks
   Model (*build)(const config::Section& section);
 };
 

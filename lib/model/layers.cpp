@@ -11,7 +11,7 @@ namespace mgt::model {
 namespace {
 
 int64_t pooled(int64_t size, int64_t kernel, int64_t stride, int64_t padding) {
-  const int64_t room = size + 2 * padding - kernel;   // 0 where the kernel does not fit: checked when a model is built
+  const int64_t room = size + 2 * padding - kernel;  // 0 where the kernel does not fit: checked when a model is built
   return size < 1 || room < 0 ? 0 : room / stride + 1;
 }
 
@@ -47,8 +47,8 @@ Block conv2d(const std::string& name, const Conv& conv, const WeightInit& init) 
   block.parameters = {{name + ".weight", {conv.out, conv.in, conv.kernel, conv.kernel}, weight_init(init, fan_in)}};
   if (conv.bias) block.parameters.push_back({name + ".bias", {conv.out}, bias_init(init, fan_in)});
   block.output_shape = [conv](const Shape& input) {
-    require(input.size() == 3 && input[0] == conv.in, concat("a convolution of ", conv.in, " channels got ",
-                                                             shape_text(input)));
+    require(input.size() == 3 && input[0] == conv.in,
+            concat("a convolution of ", conv.in, " channels got ", shape_text(input)));
     return Shape{conv.out, pooled(input[1], conv.kernel, conv.stride, conv.padding),
                  pooled(input[2], conv.kernel, conv.stride, conv.padding)};
   };
@@ -64,7 +64,8 @@ Block conv2d(const std::string& name, const Conv& conv, const WeightInit& init) 
 
 Block linear(const std::string& name, int64_t in, int64_t out, const WeightInit& init) {
   Block block{.name = name};
-  block.parameters = {{name + ".weight", {out, in}, weight_init(init, in)}, {name + ".bias", {out}, bias_init(init, in)}};
+  block.parameters = {{name + ".weight", {out, in}, weight_init(init, in)},
+                      {name + ".bias", {out}, bias_init(init, in)}};
   block.output_shape = [in, out](const Shape& input) {
     require(input == Shape{in}, concat("a linear layer of ", in, " inputs got ", shape_text(input)));
     return Shape{out};
@@ -95,48 +96,56 @@ Block batch_norm(const std::string& name, int64_t channels) {
 }
 
 Block relu() {
-  return {.name = "relu", .output_shape = same_shape, .multiply_adds = no_cost,
-          .forward = [](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
-            return at::relu(input);
-          }};
+  return {
+      .name = "relu",
+      .output_shape = same_shape,
+      .multiply_adds = no_cost,
+      .forward = [](const at::Tensor& input, const BlockWeights&, const ForwardContext&) { return at::relu(input); }};
 }
 
 Block avg_pool(int64_t kernel, int64_t stride) {
   return {.name = "avg_pool",
-          .output_shape = [=](const Shape& input) {
-            return Shape{input[0], pooled(input[1], kernel, stride, 0), pooled(input[2], kernel, stride, 0)};
-          },
+          .output_shape =
+              [=](const Shape& input) {
+                return Shape{input[0], pooled(input[1], kernel, stride, 0), pooled(input[2], kernel, stride, 0)};
+              },
           .multiply_adds = no_cost,
-          .forward = [=](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
-            return at::avg_pool2d(input, {kernel, kernel}, {stride, stride});
-          }};
+          .forward =
+              [=](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
+                return at::avg_pool2d(input, {kernel, kernel}, {stride, stride});
+              }};
 }
 
 Block max_pool(int64_t kernel, int64_t stride, int64_t padding) {
   return {.name = "max_pool",
-          .output_shape = [=](const Shape& input) {
-            return Shape{input[0], pooled(input[1], kernel, stride, padding), pooled(input[2], kernel, stride, padding)};
-          },
+          .output_shape =
+              [=](const Shape& input) {
+                return Shape{input[0], pooled(input[1], kernel, stride, padding),
+                             pooled(input[2], kernel, stride, padding)};
+              },
           .multiply_adds = no_cost,
-          .forward = [=](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
-            return at::max_pool2d(input, {kernel, kernel}, {stride, stride}, {padding, padding});
-          }};
+          .forward =
+              [=](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
+                return at::max_pool2d(input, {kernel, kernel}, {stride, stride}, {padding, padding});
+              }};
 }
 
 Block global_avg_pool() {
   return {.name = "global_avg_pool",
-          .output_shape = [](const Shape& input) { return Shape{input[0]}; }, .multiply_adds = no_cost,
-          .forward = [](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
-            return input.mean({2, 3});
-          }};
+          .output_shape = [](const Shape& input) { return Shape{input[0]}; },
+          .multiply_adds = no_cost,
+          .forward =
+              [](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
+                return input.mean({2, 3});
+              }};
 }
 
 Block flatten() {
-  return {.name = "flatten",
-          .output_shape = [](const Shape& input) { return Shape{elements(input)}; }, .multiply_adds = no_cost,
-          .forward = [](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
-            return input.flatten(1);
-          }};
+  return {
+      .name = "flatten",
+      .output_shape = [](const Shape& input) { return Shape{elements(input)}; },
+      .multiply_adds = no_cost,
+      .forward = [](const at::Tensor& input, const BlockWeights&, const ForwardContext&) { return input.flatten(1); }};
 }
 
 Block sequence(const std::string& name, std::vector<Block> layers) {

@@ -1,6 +1,6 @@
 // What a network is, apart from where its numbers lie: an ordered list of blocks, each with the tensors it needs, its
-// output shape and its cost. A Model holds no tensor, no rank, no device and no strategy: weights are given to `forward`
-// (as the book's lenet(X, params) does), so that replicas, shards and gathered copies are all just weights.
+// output shape and its cost. A Model holds no tensor, no rank, no device and no strategy: weights are given to
+// `forward` (as the book's lenet(X, params) does), so that replicas, shards and gathered copies are all just weights.
 // Built once, immutable, shared by all threads and ranks of a process.
 #pragma once
 
@@ -20,18 +20,18 @@ namespace mgt::model {
 struct Init {
   enum class Kind { constant, normal, uniform };
   Kind kind = Kind::constant;
-  double value = 0;   // constant: the value; normal: the standard deviation; uniform: the bound of [-value, value)
+  double value = 0;  // constant: the value; normal: the standard deviation; uniform: the bound of [-value, value)
 };
 
 struct TensorSpec {
-  std::string name;   // as in the file of weights: "layer1.0.conv1.weight"
+  std::string name;  // as in the file of weights: "layer1.0.conv1.weight"
   Shape shape;
   Init init;
-  bool integer = false;   // int64 instead of the compute dtype (BatchNorm's num_batches_tracked)
+  bool integer = false;  // int64 instead of the compute dtype (BatchNorm's num_batches_tracked)
 };
 
 struct ForwardContext {
-  bool training = true;   // BatchNorm uses and updates batch statistics
+  bool training = true;  // BatchNorm uses and updates batch statistics
 };
 
 // The tensors of one block, in the order of its specs.
@@ -46,8 +46,8 @@ struct Block {
   std::string name;
   std::vector<TensorSpec> parameters;
   std::vector<TensorSpec> buffers;
-  std::function<Shape(const Shape& input)> output_shape;       // both of one sample, without the batch dimension
-  std::function<int64_t(const Shape& input)> multiply_adds;    // of one sample's forward
+  std::function<Shape(const Shape& input)> output_shape;     // both of one sample, without the batch dimension
+  std::function<int64_t(const Shape& input)> multiply_adds;  // of one sample's forward
   std::function<at::Tensor(const at::Tensor& input, const BlockWeights&, const ForwardContext&)> forward;
 };
 
@@ -55,15 +55,15 @@ enum class Loss { cross_entropy, mse };
 
 struct Model {
   std::string name;
-  Shape input;            // of one sample: (C, H, W) or (features)
-  int64_t outputs = 0;    // classes, or the width of a regression
+  Shape input;          // of one sample: (C, H, W) or (features)
+  int64_t outputs = 0;  // classes, or the width of a regression
   Loss loss = Loss::cross_entropy;
   std::vector<Block> blocks;
 
   int64_t parameter_count() const;
-  int64_t buffer_count() const;   // elements
-  std::vector<Shape> shapes() const;            // output shape after each block
-  std::vector<int64_t> multiply_adds() const;   // of each block, for one sample's forward
+  int64_t buffer_count() const;                // elements
+  std::vector<Shape> shapes() const;           // output shape after each block
+  std::vector<int64_t> multiply_adds() const;  // of each block, for one sample's forward
 };
 
 // Through all blocks of `model`, with the tensors of all blocks in order: the book's `net(X, params)`.

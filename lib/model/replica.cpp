@@ -8,7 +8,7 @@
 namespace mgt::model {
 namespace {
 
-constexpr int64_t kAlignment = 64;   // bytes; a cache line and the widest vector
+constexpr int64_t kAlignment = 64;  // bytes; a cache line and the widest vector
 
 int64_t padded(int64_t count, int64_t item_size) {
   const int64_t unit = kAlignment / item_size;

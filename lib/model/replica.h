@@ -17,8 +17,8 @@ namespace mgt::model {
 struct Slot {
   std::string name;
   Shape shape;
-  Range range;        // without padding
-  int64_t block;      // index of the block it belongs to
+  Range range;    // without padding
+  int64_t block;  // index of the block it belongs to
 };
 
 // The layout of the blocks [blocks.begin, blocks.end) of `model`.
@@ -36,10 +36,10 @@ class Replica {
   at::ScalarType dtype() const { return parameters_.scalar_type(); }
   const std::vector<Slot>& slots() const { return slots_; }
 
-  at::Tensor& parameters() { return parameters_; }   // flat, padding included and zero
-  at::Tensor& gradients() { return gradients_; }     // flat, the same layout
+  at::Tensor& parameters() { return parameters_; }  // flat, padding included and zero
+  at::Tensor& gradients() { return gradients_; }    // flat, the same layout
   const at::Tensor& gradients() const { return gradients_; }
-  const std::vector<at::Tensor>& parameter_views() const { return views_; }   // leaves that require gradients
+  const std::vector<at::Tensor>& parameter_views() const { return views_; }  // leaves that require gradients
   const std::vector<at::Tensor>& buffers() const { return buffers_; }
 
   // Through the blocks of this replica, or one of them. Gradients are recorded where grad mode is on.
@@ -68,7 +68,7 @@ class Replica {
   std::vector<at::Tensor> views_;
   std::vector<at::Tensor> buffers_;
   std::vector<std::string> buffer_names_;
-  std::vector<First> first_of_block_;   // where each block's tensors begin in views_ and buffers_
+  std::vector<First> first_of_block_;  // where each block's tensors begin in views_ and buffers_
 };
 
 }  // namespace mgt::model

@@ -16,8 +16,8 @@ namespace mgt::model {
 
 using Shape = std::vector<int64_t>;
 
-int64_t elements(const Shape& shape);           // 1 for a scalar's empty shape
-std::string shape_text(const Shape& shape);     // "(16, 96)"
+int64_t elements(const Shape& shape);        // 1 for a scalar's empty shape
+std::string shape_text(const Shape& shape);  // "(16, 96)"
 
 enum class StateKind { parameter, buffer, optimizer };
 
@@ -28,12 +28,12 @@ struct Box {
 };
 
 struct StateSlice {
-  std::string name;              // "conv1.weight"; optimizer state: "conv1.weight.momentum"
+  std::string name;  // "conv1.weight"; optimizer state: "conv1.weight.momentum"
   StateKind kind = StateKind::parameter;
-  Shape global;                  // the whole tensor's shape
-  Box box;                       // this rank's piece
-  std::optional<Range> flat;     // a range of the flattened box; absent: all of it
-  bool primary = true;           // exactly one rank owns each element for saving; replicas are not primary
+  Shape global;               // the whole tensor's shape
+  Box box;                    // this rank's piece
+  std::optional<Range> flat;  // a range of the flattened box; absent: all of it
+  bool primary = true;        // exactly one rank owns each element for saving; replicas are not primary
   at::Tensor view;
 };
 

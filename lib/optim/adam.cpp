@@ -20,8 +20,10 @@ class Adam final : public Optimizer {
 
   void step(at::Tensor& parameters, at::Tensor& gradients, double lr) override {
     ++steps_;
-    if (decay_ == Decay::decoupled) parameters.mul_(1.0 - lr * weight_decay_);
-    else if (weight_decay_ > 0) gradients.add_(parameters, weight_decay_);
+    if (decay_ == Decay::decoupled)
+      parameters.mul_(1.0 - lr * weight_decay_);
+    else if (weight_decay_ > 0)
+      gradients.add_(parameters, weight_decay_);
     exp_avg_.lerp_(gradients, 1.0 - beta1_);
     exp_avg_sq_.mul_(beta2_).addcmul_(gradients, gradients, 1.0 - beta2_);
     const double correction1 = 1.0 - std::pow(beta1_, static_cast<double>(steps_));
@@ -47,12 +49,21 @@ class Adam final : public Optimizer {
 
 std::vector<config::Option> adam_options(double weight_decay) {
   using config::Kind;
-  return {{.key = "betas", .kind = Kind::numbers, .fallback = std::vector<double>{0.9, 0.999},
-           .help = "decay of the running mean and of the running square", .bounds = {.at_least = 0, .below = 1},
+  return {{.key = "betas",
+           .kind = Kind::numbers,
+           .fallback = std::vector<double>{0.9, 0.999},
+           .help = "decay of the running mean and of the running square",
+           .bounds = {.at_least = 0, .below = 1},
            .length = 2},
-          {.key = "eps", .kind = Kind::number, .fallback = 1e-8, .help = "added to the denominator",
+          {.key = "eps",
+           .kind = Kind::number,
+           .fallback = 1e-8,
+           .help = "added to the denominator",
            .bounds = {.at_least = 0}},
-          {.key = "weight_decay", .kind = Kind::number, .fallback = weight_decay, .help = "decay of the parameters",
+          {.key = "weight_decay",
+           .kind = Kind::number,
+           .fallback = weight_decay,
+           .help = "decay of the parameters",
            .bounds = {.at_least = 0}}};
 }
 

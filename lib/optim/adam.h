@@ -6,7 +6,7 @@
 
 namespace mgt::optim {
 
-enum class Decay { in_gradient, decoupled };   // Adam, AdamW
+enum class Decay { in_gradient, decoupled };  // Adam, AdamW
 
 std::vector<config::Option> adam_options(double weight_decay);
 std::unique_ptr<Optimizer> make_adam(const config::Section& section, const at::Tensor& parameters, Decay decay);

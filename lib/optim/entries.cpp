@@ -5,14 +5,16 @@
 namespace mgt::optim {
 
 config::SectionSpec section() {
-  config::SectionSpec spec{
-      .key = "optimizer",
-      .summary = "how parameters follow their gradients",
-      .main_key = "name",
-      .options = {{.key = "lr", .kind = config::Kind::number, .fallback = 0.1, .help = "learning rate",
-                   .bounds = {.at_least = 0}}},
-      .variants = {},
-      .fallback = "sgd"};
+  config::SectionSpec spec{.key = "optimizer",
+                           .summary = "how parameters follow their gradients",
+                           .main_key = "name",
+                           .options = {{.key = "lr",
+                                        .kind = config::Kind::number,
+                                        .fallback = 0.1,
+                                        .help = "learning rate",
+                                        .bounds = {.at_least = 0}}},
+                           .variants = {},
+                           .fallback = "sgd"};
   for (const Entry* entry : entries()) spec.variants.push_back(entry->variant);
   return spec;
 }

@@ -11,7 +11,7 @@
 namespace mgt::optim {
 
 struct Entry {
-  config::Variant variant;   // name, one-line summary, its own options, checks
+  config::Variant variant;  // name, one-line summary, its own options, checks
   // An optimizer for one flat range like `parameters` (dtype, device, size).
   std::unique_ptr<Optimizer> (*make)(const config::Section& section, const at::Tensor& parameters);
 };

@@ -12,7 +12,7 @@ namespace mgt::optim {
 
 // Memory that an optimizer keeps for each parameter, laid out as the parameters.
 struct StateTensor {
-  std::string name;   // "momentum", "exp_avg"
+  std::string name;  // "momentum", "exp_avg"
   at::Tensor flat;
 };
 

@@ -5,8 +5,12 @@
 namespace mgt::strategy {
 
 config::SectionSpec section() {
-  config::SectionSpec spec{.key = "strategy", .summary = "how the devices work together", .main_key = "name",
-                           .options = {}, .variants = {}, .fallback = "single"};
+  config::SectionSpec spec{.key = "strategy",
+                           .summary = "how the devices work together",
+                           .main_key = "name",
+                           .options = {},
+                           .variants = {},
+                           .fallback = "single"};
   for (const Entry* entry : entries()) spec.variants.push_back(entry->variant);
   return spec;
 }

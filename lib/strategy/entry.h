@@ -15,17 +15,17 @@ namespace mgt::strategy {
 struct Context {
   const config::Config& config;
   const model::Model& model;
-  std::vector<at::Device> devices;     // in one process: all of them; one rank per device: this rank's
-  comm::Communicator& communicator;    // of size 1 for strategies in one process
+  std::vector<at::Device> devices;   // in one process: all of them; one rank per device: this rank's
+  comm::Communicator& communicator;  // of size 1 for strategies in one process
   at::ScalarType dtype;
   uint64_t seed;
-  int64_t threads;                     // intra-op threads that this rank may use
+  int64_t threads;  // intra-op threads that this rank may use
 };
 
 enum class Ranks { one_process, one_per_device };
 
 struct Entry {
-  config::Variant variant;   // name, one-line summary, its own options, checks
+  config::Variant variant;  // name, one-line summary, its own options, checks
   Ranks ranks;
   std::unique_ptr<Strategy> (*make)(const Context& context);
 };

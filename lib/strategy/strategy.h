@@ -29,12 +29,12 @@ class Probe {
 
 struct StepInput {
   double lr = 0;
-  int64_t samples = 0;      // of the global batch of this step, over all ranks
+  int64_t samples = 0;  // of the global batch of this step, over all ranks
   Probe* probe = nullptr;
 };
 
 struct StepResult {
-  double loss = 0;   // mean over the samples of the global batch, before the update; the same on every rank
+  double loss = 0;  // mean over the samples of the global batch, before the update; the same on every rank
 };
 
 struct EvalCounts {
@@ -42,7 +42,8 @@ struct EvalCounts {
   int64_t total = 0;
 };
 
-// What a strategy can tell about itself after a run: "rank 0 extra bytes" -> "1032544". For the summary and the console.
+// What a strategy can tell about itself after a run: "rank 0 extra bytes" -> "1032544". For the summary and the
+// console.
 struct Note {
   std::string name;
   double value = 0;
@@ -52,12 +53,12 @@ struct Note {
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  virtual Range shard(int64_t rows) const = 0;   // rows of each global batch that this rank loads; may be empty
+  virtual Range shard(int64_t rows) const = 0;  // rows of each global batch that this rank loads; may be empty
   virtual StepResult step(const data::Batch& batch, const StepInput& input) = 0;
   // Counts of the whole global batch: integers, summed over ranks.
   virtual EvalCounts evaluate(const data::Batch& batch) = 0;
-  virtual std::vector<model::StateSlice> state() = 0;   // all that this rank owns, as views that may be read and written
-  virtual void state_loaded() {}   // call after writing through `state`: refreshes what is derived from it
+  virtual std::vector<model::StateSlice> state() = 0;  // all that this rank owns, as views that may be read and written
+  virtual void state_loaded() {}  // call after writing through `state`: refreshes what is derived from it
   virtual std::vector<Note> notes() const { return {}; }
   // Bytes that devices of this process sent each other; what went between ranks stands in the communicator's ledger.
   virtual int64_t bytes_sent() const { return 0; }

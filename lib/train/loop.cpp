@@ -14,7 +14,7 @@
 namespace mgt::train {
 namespace {
 
-constexpr int64_t kEvaluationBatch = 1000;   // rows over all ranks: large enough to fill them, small in memory
+constexpr int64_t kEvaluationBatch = 1000;  // rows over all ranks: large enough to fill them, small in memory
 
 // All queued work done on this rank's devices and all ranks here: only then may a clock be read.
 void meet(const Job& job) {
@@ -74,10 +74,10 @@ class Loop {
     const std::vector<int64_t> rows = job_.sampler.indices(epoch, step);
     const auto count = static_cast<int64_t>(rows.size());
     const Range mine = job_.strategy.shard(count);
-    const data::Batch batch =
-        data::gather(job_.data.train,
-                     std::span(rows).subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())),
-                     job_.dtype);
+    const data::Batch batch = data::gather(
+        job_.data.train,
+        std::span(rows).subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())),
+        job_.dtype);
     StepRecord record{.epoch = epoch + 1, .step = steps_ + 1, .step_in_epoch = step + 1, .samples = count};
     record.lr = job_.lr(steps_);
     record.loss = job_.strategy.step(batch, {.lr = record.lr, .samples = count, .probe = job_.probe}).loss;
@@ -107,9 +107,8 @@ class Loop {
     if (!record.evaluated) return;
     summary_.test_correct = record.test_correct;
     summary_.test_total = record.test_total;
-    summary_.best_test_acc =
-        std::max(summary_.best_test_acc,
-                 static_cast<double>(record.test_correct) / static_cast<double>(record.test_total));
+    summary_.best_test_acc = std::max(
+        summary_.best_test_acc, static_cast<double>(record.test_correct) / static_cast<double>(record.test_total));
   }
 
   Job job_;

@@ -1,5 +1,5 @@
-// The training loop and the evaluation, the same for every strategy. Every rank runs it; the observer of each rank hears
-// of the global numbers, which are the same on all.
+// The training loop and the evaluation, the same for every strategy. Every rank runs it; the observer of each rank
+// hears of the global numbers, which are the same on all.
 #pragma once
 
 #include "comm/communicator.h"
@@ -20,13 +20,13 @@ struct Job {
   data::Sampler sampler;
   strategy::Strategy& strategy;
   comm::Communicator& communicator;
-  std::vector<at::Device> devices;     // to synchronise before the clock stops
+  std::vector<at::Device> devices;  // to synchronise before the clock stops
   at::ScalarType dtype;
-  std::function<double(int64_t step)> lr;   // of optimizer step `step`, from 0
+  std::function<double(int64_t step)> lr;  // of optimizer step `step`, from 0
   int64_t epochs = 1;
   std::optional<int64_t> max_steps = {};
   const Clock& clock = real_clock();
-  const std::atomic<int>* stop_signal = nullptr;   // not 0: a signal asks the run to stop
+  const std::atomic<int>* stop_signal = nullptr;  // not 0: a signal asks the run to stop
   strategy::Probe* probe = nullptr;
 };
 

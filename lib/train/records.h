@@ -14,8 +14,8 @@ struct RunInfo {
   std::string strategy;
   std::string model;
   std::string data;
-  std::vector<std::string> devices;   // one a replica: "cuda:0", "cpu"
-  int64_t world_size = 1;             // processes or threads that are ranks; 1 for strategies in one process
+  std::vector<std::string> devices;  // one a replica: "cuda:0", "cpu"
+  int64_t world_size = 1;            // processes or threads that are ranks; 1 for strategies in one process
   int64_t threads_per_rank = 1;
   int64_t parameters = 0;
   int64_t train_samples = 0;
@@ -27,19 +27,19 @@ struct RunInfo {
 };
 
 struct StepRecord {
-  int64_t epoch = 0;   // from 1
-  int64_t step = 0;    // optimizer steps done, over all epochs
-  int64_t step_in_epoch = 0;   // from 1
+  int64_t epoch = 0;          // from 1
+  int64_t step = 0;           // optimizer steps done, over all epochs
+  int64_t step_in_epoch = 0;  // from 1
   int64_t samples = 0;
-  double loss = 0;     // mean over the step's samples, before the update
+  double loss = 0;  // mean over the step's samples, before the update
   double lr = 0;
 };
 
 struct EpochRecord {
-  int64_t epoch = 0;          // from 1
-  int64_t step = 0;           // optimizer steps done, over all epochs
-  double train_loss = 0;      // mean over the epoch's samples
-  double train_s = 0;         // training alone, devices synchronised, all ranks at a barrier
+  int64_t epoch = 0;      // from 1
+  int64_t step = 0;       // optimizer steps done, over all epochs
+  double train_loss = 0;  // mean over the epoch's samples
+  double train_s = 0;     // training alone, devices synchronised, all ranks at a barrier
   double eval_s = 0;
   double samples_per_s = 0;
   bool evaluated = false;
@@ -53,17 +53,17 @@ struct Summary {
   int64_t test_correct = 0;
   int64_t test_total = 0;
   double best_test_acc = 0;
-  double sec_per_epoch = 0;   // average training time; a run that ended within an epoch counts its part of it
+  double sec_per_epoch = 0;  // average training time; a run that ended within an epoch counts its part of it
   double samples_per_sec = 0;
-  int64_t epochs = 0;         // begun
+  int64_t epochs = 0;  // begun
   int64_t steps = 0;
   double final_train_loss = 0;
-  double first_step_s = 0;    // from exec to the end of the first step
+  double first_step_s = 0;  // from exec to the end of the first step
   std::string weights_sha256;
-  int64_t peak_bytes = 0;     // largest over ranks
-  int64_t bytes_sent = 0;     // summed over ranks and devices
-  double comm_wait_s = 0;     // largest over ranks
-  std::vector<std::pair<std::string, std::string>> notes;   // what the strategy tells about itself
+  int64_t peak_bytes = 0;                                  // largest over ranks
+  int64_t bytes_sent = 0;                                  // summed over ranks and devices
+  double comm_wait_s = 0;                                  // largest over ranks
+  std::vector<std::pair<std::string, std::string>> notes;  // what the strategy tells about itself
 };
 
 // Called on the rank that reports (0), in the order of events.

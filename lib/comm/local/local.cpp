@@ -25,7 +25,7 @@ struct Place {
 
 // One operation of several ranks: each leaves its part, the last one carries it out.
 struct Meeting {
-  std::vector<std::optional<Operation>> parts;   // by rank; of send and recv: sender, receiver
+  std::vector<std::optional<Operation>> parts;  // by rank; of send and recv: sender, receiver
   std::size_t arrived = 0;
   bool done = false;
 };
@@ -67,16 +67,19 @@ void gather_to_all(std::vector<std::optional<Operation>>& parts) {
 void carry_out(std::vector<std::optional<Operation>>& parts) {
   const at::NoGradGuard no_grad;
   const auto kind = parts[0]->kind;
-  if (kind == Collective::send) {   // parts: sender, receiver
+  if (kind == Collective::send) {  // parts: sender, receiver
     require(parts[0]->input.sizes() == parts[1]->output.sizes(), "send and recv of different shapes");
     parts[1]->output.copy_(parts[0]->input);
     return;
   }
   for (const auto& part : parts) check_alike(*parts[0], *part);
   switch (kind) {
-    case Collective::all_reduce: return sum_to_all(parts);
-    case Collective::reduce_scatter: return sum_to_each(parts);
-    case Collective::all_gather: return gather_to_all(parts);
+    case Collective::all_reduce:
+      return sum_to_all(parts);
+    case Collective::reduce_scatter:
+      return sum_to_each(parts);
+    case Collective::all_gather:
+      return gather_to_all(parts);
     case Collective::broadcast: {
       const at::Tensor& source = parts[static_cast<std::size_t>(parts[0]->peer)]->input;
       for (auto& part : parts) {
@@ -84,7 +87,8 @@ void carry_out(std::vector<std::optional<Operation>>& parts) {
       }
       return;
     }
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -185,13 +189,15 @@ class LocalCommunicator final : public Communicator {
     if (sends) place = {rank(), operation.peer, 0};
     if (receives) place = {operation.peer, rank(), 0};
     place.number = meetings_[{place.from, place.to}]++;
-    if (sends || receives) hub_->arrive(place, operation, sends ? 0 : 1, 2);
-    else hub_->arrive(place, operation, static_cast<std::size_t>(rank()), static_cast<std::size_t>(size()));
+    if (sends || receives)
+      hub_->arrive(place, operation, sends ? 0 : 1, 2);
+    else
+      hub_->arrive(place, operation, static_cast<std::size_t>(rank()), static_cast<std::size_t>(size()));
     return std::make_unique<LocalPending>(hub_, place, rank(), operation);
   }
 
   std::shared_ptr<Hub> hub_;
-  std::map<std::pair<int64_t, int64_t>, int64_t> meetings_;   // how many this rank has had, by (from, to)
+  std::map<std::pair<int64_t, int64_t>, int64_t> meetings_;  // how many this rank has had, by (from, to)
 };
 
 }  // namespace

@@ -12,11 +12,11 @@ Model build(const config::Section& section) {
   const int64_t hidden = section.integer("hidden");
   const WeightInit init{WeightInit::Kind::normal, section.number("init_std")};
 
-  const Block conv1 = sequence("conv1", {conv2d("conv1", {.in = image[0], .out = channels[0], .kernel = 3}, init),
-                                         relu(), avg_pool(2, 2)});
+  const Block conv1 = sequence(
+      "conv1", {conv2d("conv1", {.in = image[0], .out = channels[0], .kernel = 3}, init), relu(), avg_pool(2, 2)});
   const Block conv2 = sequence("conv2", {conv2d("conv2", {.in = channels[0], .out = channels[1], .kernel = 5}, init),
                                          relu(), avg_pool(2, 2), flatten()});
-  const int64_t flat = conv2.output_shape(conv1.output_shape(image))[0];   // 800 for 28 x 28 pixels
+  const int64_t flat = conv2.output_shape(conv1.output_shape(image))[0];  // 800 for 28 x 28 pixels
   return {.blocks = {conv1, conv2, sequence("fc1", {linear("fc1", flat, hidden, init), relu()}),
                      linear("fc2", hidden, section.integer("outputs"), init)}};
 }
@@ -26,13 +26,24 @@ Model build(const config::Section& section) {
 extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "lenet",
-                .summary = "the book's LeNet: two convolutions, average pooling, two linear layers (129,068 parameters)",
-                .options = {{.key = "channels", .kind = config::Kind::integers, .fallback = std::vector<int64_t>{20, 50},
-                             .help = "output channels of the two convolutions", .bounds = {.at_least = 1}, .length = 2},
-                            {.key = "hidden", .kind = config::Kind::integer, .fallback = int64_t{128},
-                             .help = "width of the hidden linear layer", .bounds = {.at_least = 1}},
-                            {.key = "init_std", .kind = config::Kind::number, .fallback = 0.01,
-                             .help = "standard deviation of the initial weights", .bounds = {.above = 0}}},
+                .summary =
+                    "the book's LeNet: two convolutions, average pooling, two linear layers (129,068 parameters)",
+                .options = {{.key = "channels",
+                             .kind = config::Kind::integers,
+                             .fallback = std::vector<int64_t>{20, 50},
+                             .help = "output channels of the two convolutions",
+                             .bounds = {.at_least = 1},
+                             .length = 2},
+                            {.key = "hidden",
+                             .kind = config::Kind::integer,
+                             .fallback = int64_t{128},
+                             .help = "width of the hidden linear layer",
+                             .bounds = {.at_least = 1}},
+                            {.key = "init_std",
+                             .kind = config::Kind::number,
+                             .fallback = 0.01,
+                             .help = "standard deviation of the initial weights",
+                             .bounds = {.above = 0}}},
                 .check = check_image},
     .build = build,
 };

@@ -14,7 +14,7 @@ Model build(const config::Section& section) {
       sequence("conv1", {conv2d("conv1", {.in = image[0], .out = 6, .kernel = 5}, init), relu(), max_pool(2, 2)});
   const Block conv2 =
       sequence("conv2", {conv2d("conv2", {.in = 6, .out = 16, .kernel = 5}, init), relu(), max_pool(2, 2), flatten()});
-  const int64_t flat = conv2.output_shape(conv1.output_shape(image))[0];   // 256 for 28 x 28 pixels
+  const int64_t flat = conv2.output_shape(conv1.output_shape(image))[0];  // 256 for 28 x 28 pixels
   return {.blocks = {conv1, conv2, sequence("fc1", {linear("fc1", flat, 120, init), relu()}),
                      sequence("fc2", {linear("fc2", 120, 84, init), relu()}),
                      linear("fc3", 84, section.integer("outputs"), init)}};

@@ -31,7 +31,9 @@ extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "mlp",
                 .summary = "linear layers with ReLU between them",
-                .options = {{.key = "hidden", .kind = config::Kind::integers, .fallback = std::vector<int64_t>{256},
+                .options = {{.key = "hidden",
+                             .kind = config::Kind::integers,
+                             .fallback = std::vector<int64_t>{256},
                              .help = "widths of the hidden layers; [] is one linear layer",
                              .bounds = {.at_least = 1}}},
                 .check = {}},

@@ -15,7 +15,8 @@ struct Style {
 };
 
 Block stem(int64_t in, int64_t channels, bool imagenet, const Style& style, const WeightInit& init) {
-  const Conv conv = imagenet ? Conv{in, channels, 7, 2, 3, style.conv_bias} : Conv{in, channels, 3, 1, 1, style.conv_bias};
+  const Conv conv =
+      imagenet ? Conv{in, channels, 7, 2, 3, style.conv_bias} : Conv{in, channels, 3, 1, 1, style.conv_bias};
   std::vector<Block> layers = {conv2d("conv1", conv, init), batch_norm("bn1", channels), relu()};
   if (imagenet) layers.push_back(max_pool(3, 2, 1));
   return sequence("stem", std::move(layers));
@@ -25,10 +26,10 @@ Block stem(int64_t in, int64_t channels, bool imagenet, const Style& style, cons
 Block basic_block(const std::string& name, int64_t in, int64_t out, bool halves, const Style& style,
                   const WeightInit& init) {
   const int64_t stride = halves ? 2 : 1;
-  Block main = sequence("main", {conv2d(name + ".conv1", {in, out, 3, stride, 1, style.conv_bias}, init),
-                                 batch_norm(name + ".bn1", out), relu(),
-                                 conv2d(name + ".conv2", {out, out, 3, 1, 1, style.conv_bias}, init),
-                                 batch_norm(name + ".bn2", out)});
+  Block main = sequence(
+      "main",
+      {conv2d(name + ".conv1", {in, out, 3, stride, 1, style.conv_bias}, init), batch_norm(name + ".bn1", out), relu(),
+       conv2d(name + ".conv2", {out, out, 3, 1, 1, style.conv_bias}, init), batch_norm(name + ".bn2", out)});
   std::vector<Block> shortcut;
   if (halves) {
     shortcut.push_back(conv2d(name + ".downsample.0", {in, out, 1, stride, 0, style.conv_bias}, init));
@@ -45,7 +46,8 @@ Model build(const config::Section& section) {
   const std::vector<int64_t>& blocks = section.integers("blocks");
 
   Model model;
-  model.blocks.push_back(stem(section.integers("input")[0], channels[0], section.text("stem") == "imagenet", style, init));
+  model.blocks.push_back(
+      stem(section.integers("input")[0], channels[0], section.text("stem") == "imagenet", style, init));
   int64_t in = channels[0];
   for (std::size_t layer = 0; layer < channels.size(); ++layer) {
     for (int64_t index = 0; index < blocks[layer]; ++index) {
@@ -54,8 +56,7 @@ Model build(const config::Section& section) {
       in = channels[layer];
     }
   }
-  model.blocks.push_back(
-      sequence("fc", {global_avg_pool(), linear("fc", in, section.integer("outputs"), init)}));
+  model.blocks.push_back(sequence("fc", {global_avg_pool(), linear("fc", in, section.integer("outputs"), init)}));
   return model;
 }
 
@@ -78,20 +79,36 @@ extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "resnet18",
                 .summary = "ResNet-18 (11,175,818 parameters with the book's stem); smaller by channels and blocks",
-                .options = {{.key = "stem", .kind = Kind::text, .fallback = std::string("3x3"),
+                .options = {{.key = "stem",
+                             .kind = Kind::text,
+                             .fallback = std::string("3x3"),
                              .help = "first layers: 3x3 for small images, imagenet is 7x7 with max pooling",
                              .choices = {"3x3", "imagenet"}},
-                            {.key = "style", .kind = Kind::text, .fallback = std::string("d2l"),
+                            {.key = "style",
+                             .kind = Kind::text,
+                             .fallback = std::string("d2l"),
                              .help = "d2l: convolutions with bias; torchvision: its key names and shapes",
                              .choices = {"d2l", "torchvision"}},
-                            {.key = "channels", .kind = Kind::integers, .fallback = Numbers{64, 128, 256, 512},
-                             .help = "output channels of each group of blocks", .bounds = {.at_least = 1}},
-                            {.key = "blocks", .kind = Kind::integers, .fallback = Numbers{2, 2, 2, 2},
-                             .help = "residual blocks in each group", .bounds = {.at_least = 1}},
-                            {.key = "bn", .kind = Kind::text, .fallback = std::string("local"),
-                             .help = "BatchNorm statistics; local: each replica its own", .choices = {"local"}},
-                            {.key = "init_std", .kind = Kind::number, .fallback = 0.01,
-                             .help = "standard deviation of the initial weights", .bounds = {.above = 0}}},
+                            {.key = "channels",
+                             .kind = Kind::integers,
+                             .fallback = Numbers{64, 128, 256, 512},
+                             .help = "output channels of each group of blocks",
+                             .bounds = {.at_least = 1}},
+                            {.key = "blocks",
+                             .kind = Kind::integers,
+                             .fallback = Numbers{2, 2, 2, 2},
+                             .help = "residual blocks in each group",
+                             .bounds = {.at_least = 1}},
+                            {.key = "bn",
+                             .kind = Kind::text,
+                             .fallback = std::string("local"),
+                             .help = "BatchNorm statistics; local: each replica its own",
+                             .choices = {"local"}},
+                            {.key = "init_std",
+                             .kind = Kind::number,
+                             .fallback = 0.01,
+                             .help = "standard deviation of the initial weights",
+                             .bounds = {.above = 0}}},
                 .check = check},
     .build = build,
 };

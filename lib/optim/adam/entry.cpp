@@ -13,7 +13,10 @@ std::unique_ptr<Optimizer> make(const config::Section& section, const at::Tensor
 
 extern const Entry entry;
 const Entry entry = {
-    .variant = {.name = "adam", .summary = "Adam; weight decay in the gradient", .options = adam_options(0.0), .check = {}},
+    .variant = {.name = "adam",
+                .summary = "Adam; weight decay in the gradient",
+                .options = adam_options(0.0),
+                .check = {}},
     .make = make,
 };
 

@@ -13,7 +13,10 @@ std::unique_ptr<Optimizer> make(const config::Section& section, const at::Tensor
 
 extern const Entry entry;
 const Entry entry = {
-    .variant = {.name = "adamw", .summary = "Adam with decoupled weight decay", .options = adam_options(0.01), .check = {}},
+    .variant = {.name = "adamw",
+                .summary = "Adam with decoupled weight decay",
+                .options = adam_options(0.01),
+                .check = {}},
     .make = make,
 };
 

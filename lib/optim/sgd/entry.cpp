@@ -28,8 +28,10 @@ class Sgd final : public Optimizer {
     // The first momentum is the gradient itself, without dampening.
     momentum_.mul_(settings_.momentum).add_(gradients, first_ ? 1.0 : 1.0 - settings_.dampening);
     first_ = false;
-    if (settings_.nesterov) parameters.add_(gradients.add_(momentum_, settings_.momentum), -lr);
-    else parameters.add_(momentum_, -lr);
+    if (settings_.nesterov)
+      parameters.add_(gradients.add_(momentum_, settings_.momentum), -lr);
+    else
+      parameters.add_(momentum_, -lr);
   }
 
   std::vector<StateTensor> state() override {
@@ -70,13 +72,24 @@ extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "sgd",
                 .summary = "stochastic gradient descent",
-                .options = {{.key = "momentum", .kind = Kind::number, .fallback = 0.0, .help = "share of the last update kept",
+                .options = {{.key = "momentum",
+                             .kind = Kind::number,
+                             .fallback = 0.0,
+                             .help = "share of the last update kept",
                              .bounds = {.at_least = 0, .below = 1}},
-                            {.key = "dampening", .kind = Kind::number, .fallback = 0.0,
-                             .help = "share of the gradient kept out of the momentum", .bounds = {.at_least = 0, .at_most = 1}},
-                            {.key = "weight_decay", .kind = Kind::number, .fallback = 0.0,
-                             .help = "times the parameters, added to the gradient", .bounds = {.at_least = 0}},
-                            {.key = "nesterov", .kind = Kind::boolean, .fallback = false,
+                            {.key = "dampening",
+                             .kind = Kind::number,
+                             .fallback = 0.0,
+                             .help = "share of the gradient kept out of the momentum",
+                             .bounds = {.at_least = 0, .at_most = 1}},
+                            {.key = "weight_decay",
+                             .kind = Kind::number,
+                             .fallback = 0.0,
+                             .help = "times the parameters, added to the gradient",
+                             .bounds = {.at_least = 0}},
+                            {.key = "nesterov",
+                             .kind = Kind::boolean,
+                             .fallback = false,
                              .help = "look ahead along the momentum"}},
                 .check = check},
     .make = make,

@@ -54,9 +54,7 @@ class DataParallel final : public Strategy {
   EvalCounts evaluate(const data::Batch& batch) override {
     copy_primary_to_replicas(state(), model::StateKind::buffer);
     std::vector<EvalCounts> counts(workers_.size());
-    crew_.run([&](int64_t member) {
-      counts[index(member)] = count(worker(member).replica(), part_of(batch, member));
-    });
+    crew_.run([&](int64_t member) { counts[index(member)] = count(worker(member).replica(), part_of(batch, member)); });
     EvalCounts sum;
     for (const EvalCounts& part : counts) {
       sum.correct += part.correct;
@@ -117,10 +115,10 @@ class DataParallel final : public Strategy {
 
   std::vector<at::Device> devices_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<double> busy_s_;   // by device
+  std::vector<double> busy_s_;  // by device
   double steps_s_ = 0;
   int64_t master_bytes_ = 0;
-  Crew crew_;                    // last: its threads end before what they use
+  Crew crew_;  // last: its threads end before what they use
 };
 
 std::unique_ptr<Strategy> make(const Context& context) { return std::make_unique<DataParallel>(context); }

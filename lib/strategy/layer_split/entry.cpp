@@ -113,7 +113,9 @@ extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "layer_split",
                 .summary = "consecutive layers on each device; saves memory, not time",
-                .options = {{.key = "split", .kind = config::Kind::integers, .fallback = {},
+                .options = {{.key = "split",
+                             .kind = config::Kind::integers,
+                             .fallback = {},
                              .help = "blocks on each device; absent: balanced by multiply-adds",
                              .bounds = {.at_least = 1}}},
                 .check = {}},

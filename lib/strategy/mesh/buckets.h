@@ -1,7 +1,7 @@
 // Gradient buckets of data parallel ranks (Li et al., "PyTorch Distributed", VLDB 2020): ranges of the flat gradient
-// in the order in which backward fills them. A hook on each parameter counts its bucket down; a full bucket's all-reduce
-// starts at once, while backward goes on. Buckets start in their order on every rank, so that collectives match.
-// Belongs to one rank; hooks run on the thread that runs backward.
+// in the order in which backward fills them. A hook on each parameter counts its bucket down; a full bucket's
+// all-reduce starts at once, while backward goes on. Buckets start in their order on every rank, so that collectives
+// match. Belongs to one rank; hooks run on the thread that runs backward.
 #pragma once
 
 #include "comm/communicator.h"
@@ -22,11 +22,11 @@ class Buckets {
   // `replica` and `communicator` must outlive the buckets, and the replica must not move.
   Buckets(model::Replica& replica, comm::Communicator& communicator, int64_t bucket_bytes, bool overlap);
 
-  void begin();    // before backward
-  void finish();   // after backward: starts what no hook has started, then waits for all; gradients are sums over ranks
+  void begin();   // before backward
+  void finish();  // after backward: starts what no hook has started, then waits for all; gradients are sums over ranks
 
   std::size_t count() const { return ranges_.size(); }
-  int64_t started_in_backward() const { return started_in_backward_; }   // since construction
+  int64_t started_in_backward() const { return started_in_backward_; }  // since construction
 
  private:
   void parameter_ready(std::size_t bucket);
@@ -36,10 +36,10 @@ class Buckets {
   comm::Communicator& communicator_;
   bool overlap_;
   std::vector<Range> ranges_;
-  std::vector<int64_t> parameters_in_;   // of each bucket
-  std::vector<int64_t> missing_;         // parameters of each bucket whose gradient is not there yet
+  std::vector<int64_t> parameters_in_;  // of each bucket
+  std::vector<int64_t> missing_;        // parameters of each bucket whose gradient is not there yet
   std::vector<comm::Work> started_;
-  std::vector<at::Tensor> views_;        // of the flat gradient, one a bucket
+  std::vector<at::Tensor> views_;  // of the flat gradient, one a bucket
   int64_t started_in_backward_ = 0;
 };
 

@@ -7,13 +7,14 @@
 
 namespace mgt::strategy {
 
-// best[p][i]: the smallest possible largest sum when the first i items make p parts; cut[p][i]: where the last part begins.
+// best[p][i]: the smallest possible largest sum when the first i items make p parts; cut[p][i]: where the last part
+// begins.
 std::vector<Range> balanced_cut(const std::vector<int64_t>& costs, int64_t parts) {
   const auto count = static_cast<int64_t>(costs.size());
   require(1 <= parts && parts <= count, "every part of a cut has a block");
   const auto rows = static_cast<std::size_t>(parts) + 1, columns = costs.size() + 1;
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-  std::vector<int64_t> before(columns, 0);   // sums of the first i costs
+  std::vector<int64_t> before(columns, 0);  // sums of the first i costs
   for (std::size_t i = 1; i < columns; ++i) before[i] = before[i - 1] + costs[i - 1];
   std::vector<std::vector<int64_t>> best(rows, std::vector<int64_t>(columns, kNever));
   std::vector<std::vector<std::size_t>> cut(rows, std::vector<std::size_t>(columns, 0));

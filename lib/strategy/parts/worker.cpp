@@ -28,7 +28,8 @@ double Worker::compute_gradients(const data::Batch& batch, int64_t samples) {
 std::vector<NamedTensor> Worker::gradients() {
   std::vector<NamedTensor> gradients;
   for (const model::Slot& slot : replica_.slots()) {
-    gradients.push_back({slot.name, replica_.gradients().narrow(0, slot.range.begin, slot.range.size()).view(slot.shape)});
+    gradients.push_back(
+        {slot.name, replica_.gradients().narrow(0, slot.range.begin, slot.range.size()).view(slot.shape)});
   }
   return gradients;
 }

@@ -16,16 +16,16 @@ namespace mgt::strategy {
 class Worker {
  public:
   Worker(const Context& context, at::Device device);
-  Worker(const Context& context, at::Device device, Range blocks);   // only these blocks of the model
+  Worker(const Context& context, at::Device device, Range blocks);  // only these blocks of the model
 
   model::Replica& replica() { return replica_; }
   optim::Optimizer& optimizer() { return *optimizer_; }
 
-  // Clears the gradients, runs forward and backward over `batch`, and leaves the gradient of (sum of the samples' losses)
-  // / `samples` in the replica. Returns that quotient. An empty batch gives zero gradients and 0.
+  // Clears the gradients, runs forward and backward over `batch`, and leaves the gradient of (sum of the samples'
+  // losses) / `samples` in the replica. Returns that quotient. An empty batch gives zero gradients and 0.
   double compute_gradients(const data::Batch& batch, int64_t samples);
 
-  std::vector<NamedTensor> gradients();   // by parameter, as views
+  std::vector<NamedTensor> gradients();  // by parameter, as views
 
   void update(double lr);
 

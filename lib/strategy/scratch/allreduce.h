@@ -18,9 +18,9 @@
 namespace mgt::strategy::scratch {
 
 struct Traffic {
-  std::vector<int64_t> bytes_sent;       // by device
-  std::vector<int64_t> bytes_received;   // by device
-  int64_t rounds = 0;                    // transfers that cannot happen at the same time
+  std::vector<int64_t> bytes_sent;      // by device
+  std::vector<int64_t> bytes_received;  // by device
+  int64_t rounds = 0;                   // transfers that cannot happen at the same time
 
   Traffic& operator+=(const Traffic& other);
   int64_t total_bytes() const;

@@ -15,10 +15,8 @@ class Scratch final : public Strategy {
       : model_(context.model), allreduce_(allreduce_named(context.config.section("strategy").text("allreduce"))) {
     const model::Replica initial(context.model, context.dtype, context.devices.front(), context.seed);
     for (const at::Device place : context.devices) {
-      Device device{.device = place,
-                    .params = get_params(initial.parameter_views(), place),
-                    .buffers = {},
-                    .optimizers = {}};
+      Device device{
+          .device = place, .params = get_params(initial.parameter_views(), place), .buffers = {}, .optimizers = {}};
       for (const at::Tensor& buffer : initial.buffers()) device.buffers.push_back(buffer.to(place).clone());
       for (const at::Tensor& param : device.params) device.optimizers.push_back(optim::make(context.config, param));
       devices_.push_back(std::move(device));
@@ -32,7 +30,9 @@ class Scratch final : public Strategy {
   Range shard(int64_t rows) const override { return {0, rows}; }
 
   StepResult step(const data::Batch& batch, const StepInput& input) override {
-    const Net net = [this](const at::Tensor& X, const Device& device) { return forward(X, device, {.training = true}); };
+    const Net net = [this](const at::Tensor& X, const Device& device) {
+      return forward(X, device, {.training = true});
+    };
     const SummedLoss loss = [this](const at::Tensor& y_hat, const at::Tensor& y) {
       return model::summed_loss(model_.loss, y_hat, y);
     };
@@ -61,10 +61,11 @@ class Scratch final : public Strategy {
     for (Device& device : devices_) {
       const bool primary = &device == &devices_.front();
       for (std::size_t p = 0; p < device.params.size(); ++p) {
-        slices.push_back(model::whole(param_names_[p], model::StateKind::parameter, device.params[p].detach(), primary));
+        slices.push_back(
+            model::whole(param_names_[p], model::StateKind::parameter, device.params[p].detach(), primary));
         for (const optim::StateTensor& memory : device.optimizers[p]->state()) {
-          slices.push_back(model::whole(param_names_[p] + "." + memory.name, model::StateKind::optimizer, memory.flat,
-                                        primary));
+          slices.push_back(
+              model::whole(param_names_[p] + "." + memory.name, model::StateKind::optimizer, memory.flat, primary));
         }
       }
       for (std::size_t b = 0; b < device.buffers.size(); ++b) {
@@ -119,8 +120,11 @@ extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "scratch",
                 .summary = "data parallel from scratch, as the book writes it: one process, replicas in turn",
-                .options = {{.key = "allreduce", .kind = config::Kind::text, .fallback = std::string("naive"),
-                             .help = "how gradients are summed over the devices", .choices = {"naive", "tree", "ring"}}},
+                .options = {{.key = "allreduce",
+                             .kind = config::Kind::text,
+                             .fallback = std::string("naive"),
+                             .help = "how gradients are summed over the devices",
+                             .choices = {"naive", "tree", "ring"}}},
                 .check = {}},
     .ranks = Ranks::one_process,
     .make = make,

@@ -65,7 +65,7 @@ BatchResult train_batch(const at::Tensor& X, const at::Tensor& y, std::vector<De
     result.traffic += allreduce(gradients);
   }
   for (Device& device : devices) {
-    for (at::Tensor& param : device.params) param.mutable_grad().div_(X.size(0));   // of the whole batch
+    for (at::Tensor& param : device.params) param.mutable_grad().div_(X.size(0));  // of the whole batch
   }
   if (ready) ready();
   for (Device& device : devices) {

@@ -40,7 +40,7 @@ using Net = std::function<at::Tensor(const at::Tensor& X, const Device& device)>
 using SummedLoss = std::function<at::Tensor(const at::Tensor& y_hat, const at::Tensor& y)>;
 
 struct BatchResult {
-  double loss = 0;   // mean over the batch, before the update
+  double loss = 0;  // mean over the batch, before the update
   Traffic traffic;
 };
 
