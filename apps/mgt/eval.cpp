@@ -16,7 +16,7 @@
 namespace mgt {
 namespace {
 
-struct Options {
+struct EvalOptions {
   ConfigArguments config;
   std::string run_folder;
   bool json = false;
@@ -34,7 +34,7 @@ std::string quoted(const std::string& path) {
 }
 
 // A run's folder stands for its config and its weights; --set may change both.
-ConfigArguments arguments_of(const Options& options) {
+ConfigArguments arguments_of(const EvalOptions& options) {
   ConfigArguments arguments = options.config;
   if (options.run_folder.empty()) return arguments;
   arguments.name = options.run_folder + "/config.yaml";
@@ -42,7 +42,7 @@ ConfigArguments arguments_of(const Options& options) {
   return arguments;
 }
 
-ExitCode evaluate(const Program& program, const Options& options) {
+ExitCode evaluate(const Program& program, const EvalOptions& options) {
   const config::Config config = read_config(program, arguments_of(options));
   if (!config.top().has("init")) throw no_weights();
   const launch::Job job{
@@ -66,7 +66,7 @@ ExitCode evaluate(const Program& program, const Options& options) {
 
 void add_eval(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("eval", "Test the weights of a run, or of a file");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EvalOptions>();
   CLI::Option_group* source = command->add_option_group("what to test");
   source
       ->add_option("--config", options->config.name,

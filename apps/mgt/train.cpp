@@ -21,7 +21,7 @@
 namespace mgt {
 namespace {
 
-struct Options {
+struct TrainOptions {
   ConfigArguments config;
   std::string run_folder;
   bool json = false;
@@ -46,7 +46,7 @@ report::RunFacts facts_of(const Program& program, const config::Config& config, 
           .started = started};
 }
 
-ExitCode run_training(const Program& program, const Options& options) {
+ExitCode run_training(const Program& program, const TrainOptions& options) {
   const config::Config config = read_config(program, options.config);
   const config::Run run = config::run_of(config);
   log::set_level(log_level(run, options.quiet));
@@ -82,7 +82,7 @@ ExitCode run_training(const Program& program, const Options& options) {
 
 void add_train(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("train", "Train as a config says");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<TrainOptions>();
   command->add_option("--config", options->config.name, "A YAML file, or one of the shipped configs")
       ->required()
       ->type_name("NAME");

@@ -25,7 +25,7 @@ std::string printable(std::string_view text, std::size_t limit) {
   return shortened(result, limit);
 }
 
-std::string quoted(std::string_view text) { return "'" + printable(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + printable(text) + "'"; }
 
 void fail(const Origin& origin, std::string_view key, const std::string& message) {
   std::string line = printable(origin.place(), kPlaceLimit) + ": ";

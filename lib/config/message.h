@@ -13,7 +13,7 @@ namespace mgt::config {
 std::string printable(std::string_view text, std::size_t limit = 60);
 
 // The same between single quotes.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 // Throws ConfigError. An empty `key` is left out: the error is about the file as a whole.
 [[noreturn]] void fail(const Origin& origin, std::string_view key, const std::string& message);

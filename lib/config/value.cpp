@@ -17,7 +17,7 @@ namespace {
 std::string described(const Node& node) {
   switch (node.kind) {
     case Node::Kind::scalar:
-      return node.quoted ? "the quoted text " + quoted(node.text) : quoted(node.text);
+      return node.quoted ? "the quoted text " + in_quotes(node.text) : in_quotes(node.text);
     case Node::Kind::list:
       return "a list";
     case Node::Kind::map:
@@ -82,7 +82,7 @@ std::string choice_of(const Option& option, const Node& node, const std::string&
   const auto& choices = option.choices;
   if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end()) {
     fail(node.origin, key,
-         concat("must be one of ", join(choices), ", not ", quoted(text), did_you_mean(text, choices)));
+         concat("must be one of ", join(choices), ", not ", in_quotes(text), did_you_mean(text, choices)));
   }
   return text;
 }
@@ -112,7 +112,7 @@ std::string device_name(const Option& option, const Node& node, const std::strin
   }
   int64_t index = 0;
   if (read_whole(text, index) != std::errc{}) {
-    fail(node.origin, key, concat(quoted(node.text), " is no device; write a number, cuda:0, cpu or cpu:0"));
+    fail(node.origin, key, concat(in_quotes(node.text), " is no device; write a number, cuda:0, cpu or cpu:0"));
   }
   check_bounds(option.bounds, static_cast<double>(index), node, key);
   return prefix + std::to_string(index);

@@ -47,13 +47,13 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     // The parser gives quoted scalars the tag "!".
-    const bool in_quotes = tag == "!";
-    Node node = make(Node::Kind::scalar, mark, in_quotes ? "" : tag, anchor);
+    const bool was_quoted = tag == "!";
+    Node node = make(Node::Kind::scalar, mark, was_quoted ? "" : tag, anchor);
     if (std::any_of(value.begin(), value.end(), is_control)) {
-      refuse(mark, quoted(value) + " holds a line break or control character; write it on one line");
+      refuse(mark, in_quotes(value) + " holds a line break or control character; write it on one line");
     }
     node.text = value;
-    node.quoted = in_quotes;
+    node.quoted = was_quoted;
     add(std::move(node));
   }
 
@@ -82,7 +82,7 @@ class TreeBuilder final : public YAML::EventHandler {
   Node make(Node::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) const {
     if (anchor != YAML::NullAnchor) refuse(mark, "anchors (&name) are not supported; write the value out");
     // "?" is the parser's word for a node without a tag.
-    if (!tag.empty() && tag != "?") refuse(mark, "tags such as !!str are not supported; remove the tag " + quoted(tag));
+    if (!tag.empty() && tag != "?") refuse(mark, "tags such as !!str are not supported; remove the tag " + in_quotes(tag));
     Node node;
     node.kind = kind;
     node.origin = origin_of(base_, mark);

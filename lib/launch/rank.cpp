@@ -96,7 +96,7 @@ class Rank {
     summary.evaluated = true;
     summary.test_correct = counts.correct;
     summary.test_total = counts.total;
-    summary.best_test_acc = static_cast<double>(counts.correct) / static_cast<double>(counts.total);
+    summary.best_test_acc = train::accuracy(counts.correct, counts.total);
     complete(summary);
     return summary;
   }

@@ -31,7 +31,7 @@ void Console::step_done(const train::StepRecord& record) {
 void Console::epoch_done(const train::EpochRecord& record) {
   bar_.erase();
   if (record.evaluated) {
-    accuracies_.push_back(static_cast<double>(record.test_correct) / static_cast<double>(record.test_total));
+    accuracies_.push_back(train::accuracy(record.test_correct, record.test_total));
   }
   if (talks()) write(epoch_line(record, info_.epochs));
 }

@@ -31,11 +31,9 @@ std::string counted(int64_t count, const std::string& thing) {
 
 std::string bracketed(const std::vector<std::string>& devices) { return "[" + join(devices) + "]"; }
 
-double accuracy(int64_t correct, int64_t total) { return static_cast<double>(correct) / static_cast<double>(total); }
-
 // "0.7173 (7173/10000)"
 std::string accuracy_text(int64_t correct, int64_t total) {
-  return concat(fixed(accuracy(correct, total), 4), " (", correct, "/", total, ")");
+  return concat(fixed(train::accuracy(correct, total), 4), " (", correct, "/", total, ")");
 }
 
 std::string samples_text(const train::RunInfo& info) {
@@ -69,7 +67,7 @@ std::string last_line(const train::Summary& summary, const std::string& language
   const bool chinese = language == "zh";
   const std::string label =
       summary.evaluated ? (chinese ? "测试精度：" : "test acc: ") : (chinese ? "训练损失：" : "train loss: ");
-  const std::string value = summary.evaluated ? fixed(accuracy(summary.test_correct, summary.test_total), 2)
+  const std::string value = summary.evaluated ? fixed(train::accuracy(summary.test_correct, summary.test_total), 2)
                                               : fixed(summary.final_train_loss, 4);
   const std::string seconds = fixed(summary.sec_per_epoch, 1);
   const std::string devices = bracketed(summary.info.devices);

@@ -14,8 +14,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::array kColumns = {"event",   "epoch",  "step",          "train_loss",   "lr",         "samples",
                                  "train_s", "eval_s", "samples_per_s", "test_correct", "test_total", "test_acc"};
 
-double accuracy(int64_t correct, int64_t total) { return static_cast<double>(correct) / static_cast<double>(total); }
-
 Json fields(const train::StepRecord& record) {
   return {{"event", "step"},           {"epoch", record.epoch}, {"step", record.step},
           {"train_loss", record.loss}, {"lr", record.lr},       {"samples", record.samples}};
@@ -32,7 +30,7 @@ Json fields(const train::EpochRecord& record) {
   if (record.evaluated) {
     json["test_correct"] = record.test_correct;
     json["test_total"] = record.test_total;
-    json["test_acc"] = accuracy(record.test_correct, record.test_total);
+    json["test_acc"] = train::accuracy(record.test_correct, record.test_total);
   }
   return json;
 }
@@ -51,7 +49,7 @@ std::string csv(const Json& record) {
 }
 
 void add_test_counts(Json& json, const train::Summary& summary) {
-  json["test_acc"] = summary.evaluated ? Json(accuracy(summary.test_correct, summary.test_total)) : Json();
+  json["test_acc"] = summary.evaluated ? Json(train::accuracy(summary.test_correct, summary.test_total)) : Json();
   json["test_correct"] = summary.evaluated ? Json(summary.test_correct) : Json();
   json["test_total"] = summary.evaluated ? Json(summary.test_total) : Json();
 }

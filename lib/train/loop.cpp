@@ -107,8 +107,7 @@ class Loop {
     if (!record.evaluated) return;
     summary_.test_correct = record.test_correct;
     summary_.test_total = record.test_total;
-    summary_.best_test_acc = std::max(
-        summary_.best_test_acc, static_cast<double>(record.test_correct) / static_cast<double>(record.test_total));
+    summary_.best_test_acc = std::max(summary_.best_test_acc, accuracy(record.test_correct, record.test_total));
   }
 
   Job job_;

@@ -66,6 +66,10 @@ struct Summary {
   std::vector<std::pair<std::string, std::string>> notes;  // what the strategy tells about itself
 };
 
+inline double accuracy(int64_t correct, int64_t total) {
+  return static_cast<double>(correct) / static_cast<double>(total);
+}
+
 // Called on the rank that reports (0), in the order of events.
 class Observer {
  public:
