@@ -98,7 +98,7 @@ ExitCode print(const std::string& text) {
 void add_show(CLI::App& parent, Program& program) {
   CLI::App* command = parent.add_subcommand("show", "Print the whole resolved config with the origin of each value");
   const auto options = std::make_shared<ShowOptions>();
-  command->add_option("NAME", options->config.name, "A YAML file, or one of the shipped configs")->required();
+  command->add_option("NAME,--config", options->config.name, "A YAML file, or one of the shipped configs")->required();
   options->config.add_overrides(*command);
   command->add_flag("--no-origins", options->no_origins, "The values alone");
   command->callback([options, &program] { program.action = [options, &program] { return show(program, *options); }; });
@@ -107,7 +107,7 @@ void add_show(CLI::App& parent, Program& program) {
 void add_check(CLI::App& parent, Program& program) {
   CLI::App* command = parent.add_subcommand("check", "Say of each config whether it is right");
   const auto names = std::make_shared<std::vector<std::string>>();
-  command->add_option("NAME", *names, "YAML files, or shipped configs")->required();
+  command->add_option("NAME,--config", *names, "YAML files, or shipped configs")->required();
   command->callback([names, &program] { program.action = [names, &program] { return check(program, *names); }; });
 }
 

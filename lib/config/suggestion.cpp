@@ -122,8 +122,8 @@ void fail_unknown_option(const Schema& schema, const SectionSpec& section, const
 void fail_unknown_variant(const SectionSpec& section, const Node& name) {
   const std::vector<std::string> names = variant_names(section);
   fail(name.origin, dotted(section.key, "name"),
-       concat("there is no ", section.key, " ", in_quotes(name.text), did_you_mean(name.text, names), "; choose one of ",
-              join(names)));
+       concat("there is no ", section.key, " ", in_quotes(name.text), did_you_mean(name.text, names),
+              "; choose one of ", join(names)));
 }
 
 }  // namespace mgt::config

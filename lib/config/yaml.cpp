@@ -82,7 +82,8 @@ class TreeBuilder final : public YAML::EventHandler {
   Node make(Node::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) const {
     if (anchor != YAML::NullAnchor) refuse(mark, "anchors (&name) are not supported; write the value out");
     // "?" is the parser's word for a node without a tag.
-    if (!tag.empty() && tag != "?") refuse(mark, "tags such as !!str are not supported; remove the tag " + in_quotes(tag));
+    if (!tag.empty() && tag != "?")
+      refuse(mark, "tags such as !!str are not supported; remove the tag " + in_quotes(tag));
     Node node;
     node.kind = kind;
     node.origin = origin_of(base_, mark);

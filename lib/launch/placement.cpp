@@ -138,12 +138,9 @@ class Chooser {
     }
   }
 
-  // These two give the whole batch to every device.
-  bool batch_is_shared_out() const { return entry_.variant.name != "single" && entry_.variant.name != "layer_split"; }
-
   void warn_of_idle_devices() {
     const auto count = static_cast<int64_t>(decision_.placement.devices.size());
-    if (run_.batch_size >= count || !batch_is_shared_out()) return;
+    if (run_.batch_size >= count || !entry_.splits_batch) return;
     const std::string thing = several_ranks() ? "rank" : "device";
     const bool one = run_.batch_size == count - 1;
     decision_.warnings.push_back(concat("batch_size ", run_.batch_size, " over ", counted(count, thing), ": ", thing,

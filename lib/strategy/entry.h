@@ -27,6 +27,7 @@ enum class Ranks { one_process, one_per_device };
 struct Entry {
   config::Variant variant;  // name, one-line summary, its own options, checks
   Ranks ranks;
+  bool splits_batch = true;  // each device gets its own rows; false: every device sees the whole batch
   std::unique_ptr<Strategy> (*make)(const Context& context);
 };
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 namespace mgt::comm {
-namespace {
 
 // Who meets: all ranks (from = to = -1), or a sender and a receiver; and the how-manieth meeting of that kind it is.
 struct Place {
@@ -29,6 +28,8 @@ struct Meeting {
   std::size_t arrived = 0;
   bool done = false;
 };
+
+namespace {
 
 void check_alike(const Operation& first, const Operation& other) {
   if (first.kind == other.kind && first.input.sizes() == other.input.sizes() && first.peer == other.peer &&

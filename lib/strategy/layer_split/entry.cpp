@@ -120,6 +120,7 @@ const Entry entry = {
                              .bounds = {.at_least = 1}}},
                 .check = {}},
     .ranks = Ranks::one_process,
+    .splits_batch = false,
     .make = make,
 };
 

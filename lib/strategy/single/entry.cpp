@@ -47,6 +47,7 @@ extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "single", .summary = "one device", .options = {}, .check = check},
     .ranks = Ranks::one_process,
+    .splits_batch = false,
     .make = make,
 };
 
