@@ -44,7 +44,8 @@ at::ScalarType dtype_of(const std::string& name) {
 
 TEST_CASE("all-reduce of the golden vectors, in place, on every backend (S-22)") {
   std::ifstream file(test::cases() + "/4_splits/allreduce.json");
-  for (const auto& [name, wanted] : json::parse(file).items()) {
+  const json cases = json::parse(file);
+  for (const auto& [name, wanted] : cases.items()) {
     if (!wanted.contains("inputs_by_rank")) continue;
     for (const test::Backend backend : kBackends) {
       test::on_ranks(static_cast<int64_t>(wanted["inputs_by_rank"].size()), backend, 20,

@@ -193,6 +193,37 @@ TEST_CASE("residual networks with BatchNorm equal PyTorch on one device (S-45)")
   }
 }
 
+TEST_CASE("BatchNorm with synchronised statistics equals PyTorch on one device, on any number of ranks (S-55, D-12)") {
+  for (const std::string name : {"resnet_tiny_d2l", "resnet_tiny_torchvision"}) {
+    const json file = golden(name + ".json");
+    const json& run = file["runs"][0];
+    REQUIRE(run["mode"] == "single");
+    for (const std::string strategy : {"ddp", "data_parallel"}) {
+      for (const int64_t devices : {1, 2, 3, 4}) {
+        INFO(name << " under " << strategy << " on " << devices);
+        const std::string style = name == "resnet_tiny_d2l" ? "d2l" : "torchvision";
+        const test::Outcome outcome =
+            test::train({.yaml = "model: {name: resnet18, bn: sync, channels: [4, 8], blocks: [1, 1], style: " + style +
+                                 "}\nprecision: fp64\nbatch_size: 64\nstrategy: " + strategy +
+                                 "\noptimizer: " + file["optimizer"].dump() + "\n",
+                         .devices = devices,
+                         .data = test::golden_data(),
+                         .order = {},
+                         .init = golden_file(name + "_init.safetensors"),
+                         .fill = {}});
+        compare_steps(outcome, run["records"]);
+        REQUIRE(outcome.test.correct == run["test"]["correct"].get<int64_t>());
+        for (const auto& replica : outcome.replicas) {
+          for (const auto& [tensor_name, values] : run["running"].items()) {
+            INFO(tensor_name);
+            compare_summary(replica.at(tensor_name), values);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("BatchNorm with local statistics equals PyTorch's DDP on 2 and 4 ranks (S-55)") {
   const json file = golden("resnet_tiny_d2l.json");
   for (const json& run : file["runs"]) {

@@ -24,9 +24,9 @@ namespace {
 
 class NormProbe final : public strategy::Probe {
  public:
-  void gradients_ready(int64_t, const std::vector<strategy::NamedTensor>& gradients) override {
-    for (const auto& [name, gradient] : gradients) {
-      const double norm = gradient.norm().item<double>();
+  void gradients_ready(int64_t, const Parameters& parameters) override {
+    for (const auto& [name, parameter] : parameters) {
+      const double norm = parameter.grad().norm().item<double>();
       squares_[name] = norm * norm;
     }
   }

@@ -43,6 +43,7 @@ ExitCode run(int argc, char** argv) {
   mgt::Program program{.files = mgt::real_file_system(), .arguments = {argv + 1, argv + argc}};
   mgt::add_train(app, program);
   mgt::add_eval(app, program);
+  mgt::add_verify(app, program);
   mgt::add_config(app, program);
   mgt::add_doctor(app, program);
   try {

@@ -23,6 +23,7 @@ struct Program {
 
 void add_train(CLI::App& app, Program& program);
 void add_eval(CLI::App& app, Program& program);
+void add_verify(CLI::App& app, Program& program);
 void add_config(CLI::App& app, Program& program);
 void add_doctor(CLI::App& app, Program& program);
 

@@ -44,6 +44,7 @@ struct Option {
   Bounds bounds = {};
   std::vector<std::string> choices = {};   // for texts: what is allowed; empty: anything
   std::optional<std::size_t> length = {};  // for lists: the exact number of elements
+  std::vector<Value> examples = {};        // other values worth trying: shown in the schema, walked by `verify --all`
 };
 
 // One thing that `name:` in a section may say, with the options that only it has: a model, a strategy, ...

@@ -82,6 +82,7 @@ Json option_schema(const Option& option) {
   schema["description"] = option.help;
   const Json fallback = std::visit(ToJson{}, fallback_of(option));
   if (!fallback.is_null()) schema["default"] = fallback;
+  for (const Value& example : option.examples) schema["examples"].push_back(std::visit(ToJson{}, example));
   return schema;
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <iomanip>
 #include <numeric>
 
 namespace mgt {
@@ -25,6 +26,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string counted(int64_t count, const std::string& thing) {
+  return concat(count, " ", thing, count == 1 ? "" : "s");
+}
+
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
   if (word.size() > 64) return best;
@@ -42,6 +47,12 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 std::string shortened(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return std::string(text);
   return std::string(text.substr(0, limit)) + "...";
+}
+
+std::string brief(double value) {
+  std::ostringstream out;
+  out << std::setprecision(3) << value;
+  return out.str();
 }
 
 std::string shortest(double value) {

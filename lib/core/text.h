@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -30,11 +31,17 @@ std::string join(const Range& items, std::string_view separator = ", ") {
   return out.str();
 }
 
+// "1 GPU", "3 ranks"
+std::string counted(int64_t count, const std::string& thing);
+
 // The candidate with the smallest edit distance to `word`; empty when none is near enough to be meant.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 // `text` cut to `limit` bytes with "..." at the end, so that a message stays short whatever the user wrote.
 std::string shortened(std::string_view text, std::size_t limit = 60);
+
+// Three significant digits, for people: 2.3e-15.
+std::string brief(double value);
 
 // The shortest decimal that reads back to the same double: 0.1, 1e-08, 2.285679107323412.
 std::string shortest(double value);

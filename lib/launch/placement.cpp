@@ -17,11 +17,6 @@ using Devices = std::vector<std::string>;
 
 constexpr const char* kOneCpu = "no GPU found: training on the CPU";
 
-// "1 GPU", "3 ranks"
-std::string counted(int64_t count, const std::string& thing) {
-  return concat(count, " ", thing, count == 1 ? "" : "s");
-}
-
 bool is_gpu(const std::string& device) { return device.starts_with("cuda"); }
 
 Devices first_gpus(int64_t count) {
@@ -170,9 +165,13 @@ int64_t usable_cores() {
 
 Decision decide(const config::Config& config, const Machine& machine) { return Chooser(config, machine).decide(); }
 
+Machine this_machine(const config::Config& config) {
+  const bool ask_driver = may_need_gpu(config.top().devices("devices"));
+  return {.gpus = ask_driver ? comm::gpu_count() : 0, .cores = usable_cores()};
+}
+
 Placement place(const config::Config& config) {
-  const bool ask_driver = may_need_gpu(config.top().devices("devices"));  // it takes a moment to answer
-  const Decision decision = decide(config, {.gpus = ask_driver ? comm::gpu_count() : 0, .cores = usable_cores()});
+  const Decision decision = decide(config, this_machine(config));
   if (is_rank_process()) return decision.placement;  // its launcher has said what there is to say
   if (!decision.stand_in.empty()) log::info(decision.stand_in);
   for (const std::string& warning : decision.warnings) log::warning(warning);

@@ -20,6 +20,9 @@ struct Decision {
   std::vector<std::string> warnings;  // one line each
 };
 
+// What `place` looks at. Asks the driver only where the config may need a GPU: it takes a moment to answer.
+Machine this_machine(const config::Config& config);
+
 Decision decide(const config::Config& config, const Machine& machine);
 
 }  // namespace mgt::launch

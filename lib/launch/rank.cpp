@@ -55,13 +55,14 @@ class Rank {
     sampler_ = make_sampler();
     data_ = resident_data();
     communicator_ = connect();
-    strategy_ = entry_.make({.config = config_,
-                             .model = model_,
-                             .devices = devices_,
-                             .communicator = *communicator_,
-                             .dtype = dtype_,
-                             .seed = run_.seed,
-                             .threads = placement_.threads_per_rank});
+    const strategy::Context made_of{.config = config_,
+                                    .model = model_,
+                                    .devices = devices_,
+                                    .communicator = *communicator_,
+                                    .dtype = dtype_,
+                                    .seed = run_.seed,
+                                    .threads = placement_.threads_per_rank};
+    strategy_ = context_.interposer ? context_.interposer->make(entry_, made_of) : entry_.make(made_of);
     if (run_.init) load_init();
   }
 
@@ -78,7 +79,8 @@ class Rank {
                                          .lr = [lr](int64_t) { return lr; },
                                          .epochs = run_.epochs,
                                          .max_steps = run_.max_steps,
-                                         .stop_signal = context_.stop_signal},
+                                         .stop_signal = context_.stop_signal,
+                                         .probe = context_.interposer ? context_.interposer->probe() : nullptr},
                                         observer);
     summary.info = info;
     complete(summary);
@@ -110,7 +112,8 @@ class Rank {
 
   data::Sampler make_sampler() const {
     const int64_t size = context_.data->train.size();
-    const data::Order order = run_.shuffle ? data::shuffled_order(size, run_.seed) : data::file_order(size);
+    data::Order order = run_.shuffle ? data::shuffled_order(size, run_.seed) : data::file_order(size);
+    if (context_.interposer) order = context_.interposer->order(std::move(order));
     data::Sampler sampler(size, run_.batch_size, order, config_.section("data").boolean("drop_last"));
     if (sampler.steps_per_epoch() == 0) {
       config_.error_at("batch_size", concat(run_.batch_size, " is more than the ", size,

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "config/run.h"
 #include "core/file_system.h"
+#include "data/sampler.h"
 #include "train/records.h"
 
 #include <atomic>
@@ -20,6 +21,12 @@ class Hub;
 namespace mgt::data {
 struct Splits;
 }
+namespace mgt::strategy {
+class Strategy;
+class Probe;
+struct Context;
+struct Entry;
+}  // namespace mgt::strategy
 
 namespace mgt::launch {
 
@@ -36,6 +43,15 @@ struct Placement {
 // contradiction with the strategy.
 Placement place(const config::Config& config);
 
+// What `verify` puts between the parts of a rank, to look on and to seed faults; a normal run has none.
+class Interposer {
+ public:
+  virtual ~Interposer() = default;
+  virtual data::Order order(data::Order made) = 0;
+  virtual std::unique_ptr<strategy::Strategy> make(const strategy::Entry& entry, const strategy::Context& context) = 0;
+  virtual strategy::Probe* probe() = 0;
+};
+
 struct RankContext {
   int64_t rank = 0;
   std::shared_ptr<const data::Splits> data = {};      // read-only: one for all ranks of a process
@@ -45,6 +61,7 @@ struct RankContext {
   // Called while an error is handled, before anything of the rank is torn down: closing a communicator whose peers are
   // stuck may take as long as its timeout.
   std::function<void()> on_failure = {};
+  Interposer* interposer = nullptr;
 };
 
 // The data set of the config. DataError.

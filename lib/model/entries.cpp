@@ -43,23 +43,28 @@ config::SectionSpec section() {
   return spec;
 }
 
+const Entry& entry_of(const config::Config& config) {
+  const std::string& name = config.section("model").text("name");
+  for (const Entry* entry : entries()) {
+    if (entry->variant.name == name) return *entry;
+  }
+  throw InternalError("no model is called " + name);
+}
+
 Model build(const config::Config& config) {
   const config::Section& section = config.section("model");
-  for (const Entry* entry : entries()) {
-    if (entry->variant.name != section.text("name")) continue;
-    Model model = entry->build(section);
-    model.name = entry->variant.name;
-    model.input = section.integers("input");
-    model.outputs = section.integer("outputs");
-    model.loss = section.text("loss") == "mse" ? Loss::mse : Loss::cross_entropy;
-    for (const Shape& shape : model.shapes()) {
-      if (std::ranges::any_of(shape, [](int64_t size) { return size < 1; })) {
-        config.error_at("model.input", concat(shape_text(model.input), " is too small for ", model.name));
-      }
+  const Entry& entry = entry_of(config);
+  Model model = entry.build(section);
+  model.name = entry.variant.name;
+  model.input = section.integers("input");
+  model.outputs = section.integer("outputs");
+  model.loss = section.text("loss") == "mse" ? Loss::mse : Loss::cross_entropy;
+  for (const Shape& shape : model.shapes()) {
+    if (std::ranges::any_of(shape, [](int64_t size) { return size < 1; })) {
+      config.error_at("model.input", concat(shape_text(model.input), " is too small for ", model.name));
     }
-    return model;
   }
-  throw InternalError("no model is called " + section.text("name"));
+  return model;
 }
 
 void check_image(const config::Config& config) {

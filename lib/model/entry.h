@@ -11,6 +11,8 @@ namespace mgt::model {
 struct Entry {
   config::Variant variant;  // name, one-line summary, its own options, checks
   Model (*build)(const config::Section& section);
+  // Settings of a small copy with the same structure, for `verify`: "hidden=16".
+  std::vector<std::string> narrow = {};
 };
 
 // All models, sorted by name.
@@ -18,6 +20,9 @@ const std::vector<const Entry*>& entries();
 
 // The `model` section of the schema: one variant an entry.
 config::SectionSpec section();
+
+// The entry that the config names.
+const Entry& entry_of(const config::Config& config);
 
 // The model that the config names. ConfigError where its layers do not fit the input's size.
 Model build(const config::Config& config);

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "model/sync_batch_norm.h"
 
 #include "torch_pch.h"
 
@@ -78,7 +79,7 @@ Block linear(const std::string& name, int64_t in, int64_t out, const WeightInit&
 }
 
 Block batch_norm(const std::string& name, int64_t channels) {
-  constexpr double kMomentum = 0.1, kEpsilon = 1e-5;
+  static constexpr BatchNormShape kShape;
   Block block{.name = name};
   block.parameters = {{name + ".weight", {channels}, {Init::Kind::constant, 1}},
                       {name + ".bias", {channels}, {Init::Kind::constant, 0}}};
@@ -89,8 +90,9 @@ Block batch_norm(const std::string& name, int64_t channels) {
   block.multiply_adds = no_cost;
   block.forward = [](const at::Tensor& input, const BlockWeights& weights, const ForwardContext& context) {
     if (context.training) at::Tensor(weights.buffers[2]).add_(1);
+    if (context.training && context.statistics) return sync_batch_norm(input, weights, kShape, *context.statistics);
     return at::batch_norm(input, weights.parameters[0], weights.parameters[1], weights.buffers[0], weights.buffers[1],
-                          context.training, kMomentum, kEpsilon, /*cudnn_enabled=*/true);
+                          context.training, kShape.momentum, kShape.epsilon, /*cudnn_enabled=*/true);
   };
   return block;
 }

@@ -30,8 +30,14 @@ struct TensorSpec {
   bool integer = false;  // int64 instead of the compute dtype (BatchNorm's num_batches_tracked)
 };
 
+// Sums a tensor over all replicas that share a batch, in place; each of them calls it in the same order.
+using SumOverReplicas = std::function<void(at::Tensor&)>;
+
 struct ForwardContext {
   bool training = true;  // BatchNorm uses and updates batch statistics
+  // Where it is given, BatchNorm's statistics are those of all replicas' rows, and it outlives the backward pass; else
+  // they are those of the rows at hand.
+  const SumOverReplicas* statistics = nullptr;
 };
 
 // The tensors of one block, in the order of its specs.
@@ -58,6 +64,7 @@ struct Model {
   Shape input;          // of one sample: (C, H, W) or (features)
   int64_t outputs = 0;  // classes, or the width of a regression
   Loss loss = Loss::cross_entropy;
+  bool sync_statistics = false;  // `bn: sync`: replicas pass `ForwardContext::statistics`
   std::vector<Block> blocks;
 
   int64_t parameter_count() const;

@@ -54,17 +54,20 @@ std::vector<config::Option> adam_options(double weight_decay) {
            .fallback = std::vector<double>{0.9, 0.999},
            .help = "decay of the running mean and of the running square",
            .bounds = {.at_least = 0, .below = 1},
-           .length = 2},
+           .length = 2,
+           .examples = {std::vector<double>{0.8, 0.9}}},
           {.key = "eps",
            .kind = Kind::number,
            .fallback = 1e-8,
            .help = "added to the denominator",
-           .bounds = {.at_least = 0}},
+           .bounds = {.at_least = 0},
+           .examples = {1e-4}},
           {.key = "weight_decay",
            .kind = Kind::number,
            .fallback = weight_decay,
            .help = "decay of the parameters",
-           .bounds = {.at_least = 0}}};
+           .bounds = {.at_least = 0},
+           .examples = {0.1}}};
 }
 
 std::unique_ptr<Optimizer> make_adam(const config::Section& section, const at::Tensor& parameters, Decay decay) {

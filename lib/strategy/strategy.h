@@ -18,13 +18,17 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-// Sees and may change what happens inside a step; null in a normal run. `verify` implements it.
+// Sees and may change what happens inside a step; null in a normal run. `verify` implements it. A call names a replica
+// of this process and gives its parameters, the leaves themselves: `grad()` is the gradient in question.
 class Probe {
  public:
+  using Parameters = std::vector<NamedTensor>;
   virtual ~Probe() = default;
-  // After reduction, before the update: the mean gradient of the global batch that replica `replica` of this process
-  // will apply, by parameter, as views.
-  virtual void gradients_ready(int64_t replica, const std::vector<NamedTensor>& gradients) = 0;
+  // Where reducing is a step of its own (scratch, data_parallel): the replica's own part of the gradient.
+  virtual void gradients_computed(int64_t, const Parameters&) {}
+  // After reduction, before the update: the mean gradient of the global batch that the replica will apply.
+  virtual void gradients_ready(int64_t, const Parameters&) {}
+  virtual void updated(int64_t, const Parameters&) {}
 };
 
 struct StepInput {

@@ -43,7 +43,7 @@ void check_alike(const Operation& first, const Operation& other) {
 
 void sum_to_all(std::vector<std::optional<Operation>>& parts) {
   at::Tensor& sum = parts[0]->output;
-  for (std::size_t rank = 1; rank < parts.size(); ++rank) sum.add_(parts[rank]->input);
+  for (std::size_t rank = 1; rank < parts.size(); ++rank) sum.add_(parts[rank]->input.to(sum.device()));
   for (std::size_t rank = 1; rank < parts.size(); ++rank) parts[rank]->output.copy_(sum);
 }
 
@@ -51,7 +51,8 @@ void sum_to_each(std::vector<std::optional<Operation>>& parts) {
   const auto size = static_cast<int64_t>(parts.size());
   for (int64_t rank = 0; rank < size; ++rank) {
     at::Tensor sum = parts[0]->input.view({size, -1})[rank].clone();
-    for (std::size_t other = 1; other < parts.size(); ++other) sum.add_(parts[other]->input.view({size, -1})[rank]);
+    for (std::size_t other = 1; other < parts.size(); ++other)
+      sum.add_(parts[other]->input.view({size, -1})[rank].to(sum.device()));
     parts[static_cast<std::size_t>(rank)]->output.view({-1}).copy_(sum);
   }
 }

@@ -46,6 +46,7 @@ const Entry entry = {
                              .bounds = {.above = 0}}},
                 .check = check_image},
     .build = build,
+    .narrow = {"channels=[4, 6]", "hidden=16"},
 };
 
 }  // namespace mgt::model::lenet

@@ -38,6 +38,7 @@ const Entry entry = {
                              .bounds = {.at_least = 1}}},
                 .check = {}},
     .build = build,
+    .narrow = {"hidden=[16]"},
 };
 
 }  // namespace mgt::model::mlp

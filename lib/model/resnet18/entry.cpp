@@ -46,6 +46,7 @@ Model build(const config::Section& section) {
   const std::vector<int64_t>& blocks = section.integers("blocks");
 
   Model model;
+  model.sync_statistics = section.text("bn") == "sync";
   model.blocks.push_back(
       stem(section.integers("input")[0], channels[0], section.text("stem") == "imagenet", style, init));
   int64_t in = channels[0];
@@ -102,8 +103,10 @@ const Entry entry = {
                             {.key = "bn",
                              .kind = Kind::text,
                              .fallback = std::string("local"),
-                             .help = "BatchNorm statistics; local: each replica its own",
-                             .choices = {"local"}},
+                             .help =
+                                 "BatchNorm statistics; local: each replica its own; sync: of the whole batch, as on "
+                                 "one device",
+                             .choices = {"local", "sync"}},
                             {.key = "init_std",
                              .kind = Kind::number,
                              .fallback = 0.01,
@@ -111,6 +114,7 @@ const Entry entry = {
                              .bounds = {.above = 0}}},
                 .check = check},
     .build = build,
+    .narrow = {"channels=[4, 6, 8, 12]", "blocks=[1, 1, 2, 1]", "init_std=0.2"},
 };
 
 }  // namespace mgt::model::resnet18

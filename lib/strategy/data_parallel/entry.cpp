@@ -2,6 +2,7 @@
 // sums the gradients, makes the update and sends the parameters back. The others wait meanwhile; what that costs is
 // measured and reported, beside the bytes that all pass the master: 2(k-1) S a step.
 #include "comm/device.h"
+#include "comm/local/local.h"
 #include "core/clock.h"
 #include "strategy/data_parallel/crew.h"
 #include "strategy/entry.h"
@@ -26,6 +27,12 @@ class DataParallel final : public Strategy {
           comm::services(device).set_current(device);
         }) {
     for (const at::Device device : devices_) workers_.push_back(std::make_unique<Worker>(context, device));
+    const auto hub = comm::make_hub(size(), context.config.section("comm").number("timeout"));
+    for (int64_t member = 0; member < size(); ++member) {
+      sum_over_members_.push_back([communicator = std::shared_ptr(comm::make_local(hub, member))](at::Tensor& tensor) {
+        communicator->all_reduce(tensor).wait();
+      });
+    }
   }
 
   Range shard(int64_t rows) const override { return {0, rows}; }
@@ -35,14 +42,17 @@ class DataParallel final : public Strategy {
     std::vector<double> losses(workers_.size(), 0.0);
     crew_.run([&](int64_t member) {
       const double from_s = real_clock().now_s();
-      losses[index(member)] = worker(member).compute_gradients(part_of(batch, member), input.samples);
+      losses[index(member)] =
+          worker(member).compute_gradients(part_of(batch, member), input.samples, sum_over_members_[index(member)]);
       busy_s_[index(member)] += real_clock().now_s() - from_s;
     });
     const double update_from_s = real_clock().now_s();
+    show(input.probe, &Probe::gradients_computed);
     gather_gradients();
-    if (input.probe) input.probe->gradients_ready(0, worker(0).gradients());
+    if (input.probe) input.probe->gradients_ready(0, worker(0).parameters());
     worker(0).update(input.lr);
     broadcast_parameters();
+    show(input.probe, &Probe::updated);
     const double ended_s = real_clock().now_s();
     busy_s_[0] += ended_s - update_from_s;
     steps_s_ += ended_s - started_s;
@@ -95,6 +105,10 @@ class DataParallel final : public Strategy {
     return data::slice(batch, rows.begin, rows.end, devices_[index(member)]);
   }
 
+  void show(Probe* probe, void (Probe::*moment)(int64_t, const Probe::Parameters&)) {
+    for (int64_t member = 0; probe && member < size(); ++member) (probe->*moment)(member, worker(member).parameters());
+  }
+
   void gather_gradients() {
     const at::NoGradGuard no_grad;
     at::Tensor& sum = worker(0).replica().gradients();
@@ -115,7 +129,8 @@ class DataParallel final : public Strategy {
 
   std::vector<at::Device> devices_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<double> busy_s_;  // by device
+  std::vector<model::SumOverReplicas> sum_over_members_;  // for `bn: sync`; one a device
+  std::vector<double> busy_s_;                            // by device
   double steps_s_ = 0;
   int64_t master_bytes_ = 0;
   Crew crew_;  // last: its threads end before what they use

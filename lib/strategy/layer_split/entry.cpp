@@ -56,10 +56,11 @@ class LayerSplit final : public Strategy {
     const at::Tensor targets = batch.targets.to(outputs.device());
     const at::Tensor loss = model::summed_loss(loss_, outputs, targets) / static_cast<double>(input.samples);
     loss.backward();
-    for (std::size_t part = 0; input.probe && part < parts_.size(); ++part) {
-      input.probe->gradients_ready(static_cast<int64_t>(part), parts_[part]->gradients());
+    for (auto& part : parts_) {
+      if (input.probe) input.probe->gradients_ready(0, part->parameters());
+      part->update(input.lr);
+      if (input.probe) input.probe->updated(0, part->parameters());
     }
-    for (auto& part : parts_) part->update(input.lr);
     return {loss.item<double>()};
   }
 

@@ -15,23 +15,24 @@ Worker::Worker(const Context& context, at::Device device, Range blocks)
     : replica_(context.model, blocks, context.dtype, device, context.seed),
       optimizer_(optim::make(context.config, replica_.parameters())) {}
 
-double Worker::compute_gradients(const data::Batch& batch, int64_t samples) {
+double Worker::compute_gradients(const data::Batch& batch, int64_t samples, const model::SumOverReplicas& statistics) {
   replica_.zero_gradients();
-  if (batch.size() == 0) return 0;
-  const at::Tensor outputs = replica_.forward(batch.inputs, {.training = true});
+  const bool joins_others = statistics && replica_.model().sync_statistics;  // also when it brings no rows
+  if (batch.size() == 0 && !joins_others) return 0;
+  const at::Tensor outputs =
+      replica_.forward(batch.inputs, {.training = true, .statistics = joins_others ? &statistics : nullptr});
   const at::Tensor loss =
       model::summed_loss(replica_.model().loss, outputs, batch.targets) / static_cast<double>(samples);
   loss.backward();
   return loss.item<double>();
 }
 
-std::vector<NamedTensor> Worker::gradients() {
-  std::vector<NamedTensor> gradients;
-  for (const model::Slot& slot : replica_.slots()) {
-    gradients.push_back(
-        {slot.name, replica_.gradients().narrow(0, slot.range.begin, slot.range.size()).view(slot.shape)});
+std::vector<NamedTensor> Worker::parameters() const {
+  std::vector<NamedTensor> parameters;
+  for (std::size_t index = 0; index < replica_.slots().size(); ++index) {
+    parameters.push_back({replica_.slots()[index].name, replica_.parameter_views()[index]});
   }
-  return gradients;
+  return parameters;
 }
 
 void Worker::update(double lr) {

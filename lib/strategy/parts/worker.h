@@ -23,9 +23,10 @@ class Worker {
 
   // Clears the gradients, runs forward and backward over `batch`, and leaves the gradient of (sum of the samples'
   // losses) / `samples` in the replica. Returns that quotient. An empty batch gives zero gradients and 0.
-  double compute_gradients(const data::Batch& batch, int64_t samples);
+  // `statistics`: how BatchNorm sums over the replicas; used where the model is `sync_statistics`.
+  double compute_gradients(const data::Batch& batch, int64_t samples, const model::SumOverReplicas& statistics = {});
 
-  std::vector<NamedTensor> gradients();  // by parameter, as views
+  std::vector<NamedTensor> parameters() const;  // the leaves, for a Probe
 
   void update(double lr);
 

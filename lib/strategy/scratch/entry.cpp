@@ -36,8 +36,8 @@ class Scratch final : public Strategy {
     const SummedLoss loss = [this](const at::Tensor& y_hat, const at::Tensor& y) {
       return model::summed_loss(model_.loss, y_hat, y);
     };
-    const BatchResult result = train_batch(batch.inputs, batch.targets, devices_, net, loss, allreduce_, input.lr,
-                                           [&] { show_gradients(input.probe); });
+    const BatchResult result =
+        train_batch(batch.inputs, batch.targets, devices_, net, loss, allreduce_, input.lr, watch_of(input.probe));
     traffic_ += result.traffic;
     return {result.loss};
   }
@@ -92,15 +92,20 @@ class Scratch final : public Strategy {
     return model::forward(model_, X, {device.params, device.buffers}, context);
   }
 
-  void show_gradients(Probe* probe) {
-    if (!probe) return;
-    for (std::size_t i = 0; i < devices_.size(); ++i) {
-      std::vector<NamedTensor> gradients;
-      for (std::size_t p = 0; p < param_names_.size(); ++p) {
-        gradients.push_back({param_names_[p], devices_[i].params[p].grad()});
-      }
-      probe->gradients_ready(static_cast<int64_t>(i), gradients);
-    }
+  Watch watch_of(Probe* probe) {
+    if (!probe) return {};
+    const auto tell = [this, probe](void (Probe::*moment)(int64_t, const Probe::Parameters&)) {
+      return [this, probe, moment] {
+        for (std::size_t i = 0; i < devices_.size(); ++i) {
+          Probe::Parameters parameters;
+          for (std::size_t p = 0; p < param_names_.size(); ++p) {
+            parameters.push_back({param_names_[p], devices_[i].params[p]});
+          }
+          (probe->*moment)(static_cast<int64_t>(i), parameters);
+        }
+      };
+    };
+    return {tell(&Probe::gradients_computed), tell(&Probe::gradients_ready), tell(&Probe::updated)};
   }
 
   const model::Model& model_;
@@ -114,6 +119,15 @@ class Scratch final : public Strategy {
 
 std::unique_ptr<Strategy> make(const Context& context) { return std::make_unique<Scratch>(context); }
 
+void check(const config::Config& config) {
+  const config::Section& model = config.section("model");
+  if (model.has("bn") && model.text("bn") == "sync") {
+    config.error_at("model.bn",
+                    "sync needs replicas that run at the same time, and those of scratch take turns; choose "
+                    "another strategy, such as ddp, or bn: local");
+  }
+}
+
 }  // namespace
 
 extern const Entry entry;
@@ -125,7 +139,7 @@ const Entry entry = {
                              .fallback = std::string("naive"),
                              .help = "how gradients are summed over the devices",
                              .choices = {"naive", "tree", "ring"}}},
-                .check = {}},
+                .check = check},
     .ranks = Ranks::one_process,
     .make = make,
 };

@@ -46,7 +46,7 @@ std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>> split_batch(const at
 }
 
 BatchResult train_batch(const at::Tensor& X, const at::Tensor& y, std::vector<Device>& devices, const Net& net,
-                        const SummedLoss& loss, AllReduce allreduce, double lr, const std::function<void()>& ready) {
+                        const SummedLoss& loss, AllReduce allreduce, double lr, const Watch& watch) {
   BatchResult result;
   clear_gradients(devices);
   const auto [X_shards, y_shards] = split_batch(X, y, places_of(devices));
@@ -57,6 +57,7 @@ BatchResult train_batch(const at::Tensor& X, const at::Tensor& y, std::vector<De
     if (X_shards[i].size(0) > 0) losses.push_back(loss(net(X_shards[i], devices[i]), y_shards[i]));
   }
   for (at::Tensor& l : losses) l.backward();
+  if (watch.gradients_computed) watch.gradients_computed();
 
   const at::NoGradGuard no_grad;
   for (std::size_t p = 0; p < devices[0].params.size(); ++p) {
@@ -67,12 +68,13 @@ BatchResult train_batch(const at::Tensor& X, const at::Tensor& y, std::vector<De
   for (Device& device : devices) {
     for (at::Tensor& param : device.params) param.mutable_grad().div_(X.size(0));  // of the whole batch
   }
-  if (ready) ready();
+  if (watch.gradients_ready) watch.gradients_ready();
   for (Device& device : devices) {
     for (std::size_t p = 0; p < device.params.size(); ++p) {
       device.optimizers[p]->step(device.params[p], device.params[p].mutable_grad(), lr);
     }
   }
+  if (watch.updated) watch.updated();
   for (const at::Tensor& l : losses) result.loss += l.item<double>() / static_cast<double>(X.size(0));
   return result;
 }

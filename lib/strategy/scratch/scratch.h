@@ -44,11 +44,16 @@ struct BatchResult {
   Traffic traffic;
 };
 
+// Who looks on: called, where given, before and after the all-reduce and after the update.
+struct Watch {
+  std::function<void()> gradients_computed;
+  std::function<void()> gradients_ready;
+  std::function<void()> updated;
+};
+
 // The five steps of data parallelism on one minibatch: split, forward and backward on each device, all-reduce of each
-// parameter's gradient, and the same update everywhere, divided by the size of the whole batch. `ready` is called with
-// the mean gradients in place, before the update.
+// parameter's gradient, and the same update everywhere, divided by the size of the whole batch.
 BatchResult train_batch(const at::Tensor& X, const at::Tensor& y, std::vector<Device>& devices, const Net& net,
-                        const SummedLoss& loss, AllReduce allreduce, double lr,
-                        const std::function<void()>& ready = {});
+                        const SummedLoss& loss, AllReduce allreduce, double lr, const Watch& watch = {});
 
 }  // namespace mgt::strategy::scratch

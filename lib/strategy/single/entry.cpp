@@ -14,8 +14,9 @@ class Single final : public Strategy {
 
   StepResult step(const data::Batch& batch, const StepInput& input) override {
     const double loss = worker_.compute_gradients(data::slice(batch, 0, batch.size(), device_), input.samples);
-    if (input.probe) input.probe->gradients_ready(0, worker_.gradients());
+    if (input.probe) input.probe->gradients_ready(0, worker_.parameters());
     worker_.update(input.lr);
+    if (input.probe) input.probe->updated(0, worker_.parameters());
     return {loss};
   }
 

@@ -24,12 +24,13 @@ class Ddp final : public Strategy {
 
   StepResult step(const data::Batch& batch, const StepInput& input) override {
     buckets_.begin();
-    const double own_loss = worker_.compute_gradients(on_device(batch), input.samples);
+    const double own_loss = worker_.compute_gradients(on_device(batch), input.samples, sum_over_ranks_);
     buckets_.finish();
     at::Tensor loss = at::full({1}, own_loss, at::TensorOptions().dtype(at::kDouble).device(device()));
     communicator_.all_reduce(loss).wait();
-    if (input.probe) input.probe->gradients_ready(0, worker_.gradients());
+    if (input.probe) input.probe->gradients_ready(0, worker_.parameters());
     worker_.update(input.lr);
+    if (input.probe) input.probe->updated(0, worker_.parameters());
     statistics_differ_ = true;
     return {loss.item<double>()};
   }
@@ -78,6 +79,9 @@ class Ddp final : public Strategy {
   }
 
   comm::Communicator& communicator_;
+  const model::SumOverReplicas sum_over_ranks_ = [this](at::Tensor& tensor) {
+    communicator_.all_reduce(tensor).wait();
+  };
   Worker worker_;
   Buckets buckets_;
   bool statistics_differ_ = true;
@@ -95,7 +99,8 @@ const Entry entry = {
                              .kind = config::Kind::number,
                              .fallback = 4.0,
                              .help = "size of a gradient bucket in MiB",
-                             .bounds = {.above = 0}},
+                             .bounds = {.above = 0},
+                             .examples = {0.001, 0.1}},
                             {.key = "overlap",
                              .kind = config::Kind::boolean,
                              .fallback = true,

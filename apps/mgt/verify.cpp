@@ -1,0 +1,196 @@
+// `mgt verify`: is training under this strategy the same function as on one device, and would the oracle see it if not?
+#include "config_arguments.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "program.h"
+#include "verify/mutants.h"
+#include "verify/verifier.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iomanip>
+#include <iostream>
+#include <memory>
+
+namespace mgt {
+namespace {
+
+struct VerifyOptions {
+  ConfigArguments config;
+  std::vector<int64_t> worlds;
+  std::optional<int64_t> steps;
+  std::string precision = "fp64";
+  std::string inject;
+  bool all = false;
+  bool full = false;
+};
+
+// "ddp, 3 devices, gloo"
+std::string title(const verify::Verdict& verdict) {
+  return concat(verdict.strategy, ", ", counted(verdict.devices, "device"),
+                verdict.devices > 1 ? ", " + verdict.backend : "");
+}
+
+// The largest difference of each quantity, one a line.
+void print_details(const verify::Verdict& verdict) {
+  for (const auto& [quantity, difference] : verdict.largest) {
+    std::cout << "  " << std::left << std::setw(18) << verify::name_of(quantity);
+    if (quantity == verify::Quantity::evaluation) {
+      std::cout << (difference.size == 0 ? "equal" : "differ") << '\n';
+      continue;
+    }
+    std::cout << std::setw(10) << brief(difference.size);
+    if (difference.size > 0)
+      std::cout << difference.tensor << " (step " << difference.step << ", rank " << difference.rank << ")";
+    std::cout << '\n';
+  }
+  if (verdict.undetermined > 0) {
+    std::cout << "  not compared: " << counted(verdict.undetermined, "tensor")
+              << " that rounding alone decides, such as a bias before BatchNorm under Adam\n";
+  }
+  if (verdict.not_one_device) {
+    std::cout << "  equal to one device that normalises each shard by itself; with bn: local that is not one device: "
+              << "differences up to " << brief(*verdict.not_one_device) << '\n';
+  }
+}
+
+NumericsError unequal(const verify::Verdict& verdict) {
+  return NumericsError(concat("verify: ", title(verdict), ": ", *verdict.failed));
+}
+
+ExitCode check_worlds(verify::Verifier& verifier, const std::vector<int64_t>& worlds) {
+  std::vector<verify::Case> cases;
+  for (const int64_t world : worlds) cases.push_back({.overrides = {}, .world = world});
+  if (cases.empty()) cases.push_back({.overrides = {}, .world = {}});
+  for (const verify::Case& one : cases) {
+    const verify::Verdict verdict = verifier.check(one);
+    if (verdict.refused) throw ConfigError(*verdict.refused);
+    std::cout << title(verdict) << (verdict.failed ? ": NOT equal" : ": equal") << '\n';
+    print_details(verdict);
+    std::cout << std::flush;
+    if (verdict.failed) throw unequal(verdict);
+  }
+  return ExitCode::done;
+}
+
+// One line a strategy and number of devices: the cases with other options and optimizers are counted in it.
+struct Line {
+  int64_t equal = 0, refused = 0;
+  double largest = 0;
+  std::optional<double> not_one_device;
+};
+
+ExitCode check_all(verify::Verifier& verifier, const std::vector<verify::Case>& cases) {
+  std::map<std::string, Line> lines;
+  std::vector<std::string> order;
+  std::optional<verify::Verdict> first_failure;
+  for (const verify::Case& one : cases) {
+    const verify::Verdict verdict = verifier.check(one);
+    const std::string name = title(verdict);
+    if (!verdict.strategy.empty() && !lines.contains(name)) order.push_back(name);
+    Line& line = lines[name];
+    if (verdict.refused) {
+      ++line.refused;
+      continue;
+    }
+    if (verdict.failed) {
+      std::cout << "NOT equal: " << title(verdict) << ", " << join(one.overrides) << ": " << *verdict.failed
+                << std::endl;
+      if (!first_failure) first_failure = verdict;
+      continue;
+    }
+    ++line.equal;
+    line.largest = std::max(line.largest, verdict.largest_size());
+    if (verdict.not_one_device) line.not_one_device = verdict.not_one_device;
+  }
+  int64_t equal = 0, refused = 0;
+  for (const std::string& name : order) {
+    const Line& line = lines[name];
+    equal += line.equal;
+    refused += line.refused;
+    if (line.equal == 0) continue;
+    std::cout << std::left << std::setw(34) << name << std::setw(14) << counted(line.equal, "case")
+              << "equal, largest difference " << brief(line.largest);
+    if (line.not_one_device) std::cout << " (its reference; one device: " << brief(*line.not_one_device) << ")";
+    std::cout << '\n';
+  }
+  std::cout << counted(equal, "case") << " equal, " << refused << " refused by the config" << std::endl;
+  if (first_failure) throw unequal(*first_failure);
+  return ExitCode::done;
+}
+
+ExitCode check_mutants(verify::Verifier& verifier, const std::string& name) {
+  int64_t survived = 0, ran = 0;
+  for (const verify::Mutant& mutant : verify::mutants()) {
+    if (name != "all" && name != mutant.name) continue;
+    for (const std::string& strategy : mutant.strategies) {
+      const verify::Case one = verify::case_of(mutant, strategy);
+      const verify::Verdict right = verifier.check(one);
+      if (right.refused) throw ConfigError(*right.refused);
+      if (right.failed) throw unequal(right);  // without the error it must pass
+      const verify::Verdict wrong =
+          verifier.check(one, [&](int64_t rank) { return mutant.fault(rank, right.devices); });
+      ++ran;
+      if (!wrong.failed) ++survived;
+      std::cout << (wrong.failed ? "killed " : "survived ") << mutant.name << " (" << strategy << ")"
+                << (wrong.failed ? ": " + *wrong.failed : "") << std::endl;
+    }
+  }
+  if (ran == 0) {
+    std::vector<std::string> names;
+    for (const verify::Mutant& mutant : verify::mutants()) names.push_back(mutant.name);
+    throw ConfigError(concat("--inject: there is no mutant ", name, "; choose all, or one of ", join(names)));
+  }
+  std::cout << ran - survived << " of " << counted(ran, "mutant") << " killed" << std::endl;
+  if (survived > 0) throw NumericsError(concat("verify: ", counted(survived, "mutant"), " survived"));
+  return ExitCode::done;
+}
+
+ExitCode verify_config(const Program& program, const VerifyOptions& options) {
+  log::set_level(log::Level::warning);
+  const auto read = [&](const std::vector<std::string>& overrides) {
+    ConfigArguments arguments = options.config;
+    if (!arguments.devices.empty()) arguments.set.push_back("devices=" + std::exchange(arguments.devices, ""));
+    arguments.set.insert(arguments.set.end(), overrides.begin(), overrides.end());
+    return read_config(program, arguments);
+  };
+  verify::Request request{.read = read,
+                          .worlds = options.worlds,
+                          .steps = options.steps.value_or(options.all ? 4 : 6),
+                          .precision = options.precision,
+                          .narrow = !options.full && (options.all || !options.inject.empty())};
+  if (options.all && request.worlds.empty()) request.worlds = {1, 2, 3, 4};
+  if (!options.inject.empty()) request.worlds = {3};
+  verify::Verifier verifier(request);
+  std::cout << "each run: " << join(verifier.shortening()) << std::endl;
+  if (!options.inject.empty()) return check_mutants(verifier, options.inject);
+  if (options.all) return check_all(verifier, verify::all_cases(request));
+  return check_worlds(verifier, request.worlds);
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Program& program) {
+  CLI::App* command = app.add_subcommand("verify", "Prove that a strategy computes what one device does");
+  const auto options = std::make_shared<VerifyOptions>();
+  command->add_option("--config", options->config.name, "A YAML file, or one of the shipped configs")
+      ->required()
+      ->type_name("NAME");
+  options->config.add_overrides(*command);
+  command->add_option("--world", options->worlds, "Numbers of CPU devices, such as 1,2,3; absent: the config's devices")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->type_name("K,...");
+  command->add_option("--steps", options->steps, "Optimizer steps of each run; absent: 6, with --all 4")
+      ->check(CLI::Range(1, 10000));
+  command->add_option("--precision", options->precision, "fp64, or fp32 with a bound learned from one device")
+      ->check(CLI::IsMember({"fp64", "fp32"}));
+  command->add_flag("--all", options->all, "Every strategy, number of devices, communicator, option and optimizer");
+  command->add_flag("--full", options->full, "With --all and --inject: the model in its own size");
+  command->add_option("--inject", options->inject, "Seed an error, or all of them, and see that it is found")
+      ->type_name("MUTANT");
+  command->callback(
+      [options, &program] { program.action = [options, &program] { return verify_config(program, *options); }; });
+}
+
+}  // namespace mgt

@@ -1,0 +1,30 @@
+// An error seeded into one rank, as functions at the seams where a rank meets its peers and its data; what is empty is
+// left as it is. Only `verify --inject` makes any: no config can.
+#pragma once
+
+#include "comm/communicator.h"
+#include "data/sampler.h"
+#include "strategy/entry.h"
+
+#include <functional>
+#include <memory>
+
+namespace mgt::verify {
+
+struct Fault {
+  using AtReplica = std::function<void(int64_t replica, const strategy::Probe::Parameters&)>;
+  AtReplica gradients_computed;
+  AtReplica gradients_ready;
+  AtReplica updated;
+  std::function<data::Order(data::Order)> order;
+  std::function<Range(Range right, int64_t rows)> shard;
+  std::function<strategy::EvalCounts(strategy::EvalCounts right)> counts;
+  std::function<void(at::Tensor& part)> before_reduce;  // changes what this rank gives to an all-reduce
+  std::function<int(const comm::Operation&)> times;  // how often a collective happens: 0 it is lost, 2 it is done twice
+};
+
+// The strategy of `entry` with the fault around it and around its communicator.
+std::unique_ptr<strategy::Strategy> make_faulty(const strategy::Entry& entry, const strategy::Context& context,
+                                                const Fault& fault);
+
+}  // namespace mgt::verify

@@ -1,0 +1,65 @@
+// What the oracle found out about a run: the largest difference from its reference in each quantity, and the first that
+// is out of bounds. Filled by all ranks of the run at once (guarded by a mutex), read when they have ended.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace mgt::verify {
+
+enum class Quantity { gradients, loss, gradient_norm, parameters, optimizer_state, buffers, evaluation };
+
+const char* name_of(Quantity quantity);
+
+struct Difference {
+  double size = 0;          // relative
+  std::string tensor = {};  // "" for scalars
+  int64_t step = 0;         // from 1; of an evaluation: the epoch
+  int64_t rank = 0;
+  int64_t replica = 0;               // of that rank
+  std::optional<double> ratio = {};  // where the value is this multiple of the reference's
+};
+
+// How large a difference may be: `base`, or more where rounding alone was seen to make more of one tensor. Evaluation
+// counts must be equal.
+struct Bounds {
+  double base = 0;
+  std::map<std::pair<Quantity, std::string>, double> learned = {};
+  double of(Quantity quantity, const std::string& tensor) const;
+};
+
+class Findings {
+ public:
+  explicit Findings(Bounds bounds) : bounds_(std::move(bounds)) {}
+
+  void add(Quantity quantity, const Difference& difference);
+
+  const Bounds& bounds() const { return bounds_; }
+  const std::map<Quantity, Difference>& largest() const { return largest_; }  // of what was compared
+  // The first step's; within a step by the order of Quantity, then by the lowest rank. Evaluations come last.
+  const std::optional<std::pair<Quantity, Difference>>& first_out_of_bounds() const { return first_; }
+
+ private:
+  Bounds bounds_;
+  std::mutex mutex_;
+  std::map<Quantity, Difference> largest_;
+  std::optional<std::pair<Quantity, Difference>> first_;
+};
+
+// What kind of run it was, to read a ratio by.
+struct Setting {
+  int64_t devices = 1;
+  int64_t batch_size = 1;
+};
+
+// "the ratio 2 is the number of devices: a sum was not divided", or "" where the ratio says nothing.
+std::string likely_cause(double ratio, const Setting& setting);
+
+// "gradients: fc1.weight is off by 0.5 (bound 1e-12) at step 1 on rank 0, replica 1; ..."
+std::string text_of(Quantity quantity, const Difference& difference, const Bounds& bounds, const Setting& setting);
+
+}  // namespace mgt::verify

@@ -1,0 +1,200 @@
+#include "verify/oracle.h"
+
+#include "comm/local/local.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "launch/placement.h"
+#include "launch/threads.h"
+#include "verify/local_statistics.h"
+#include "verify/spectator.h"
+
+#include "torch_pch.h"
+
+#include <algorithm>
+#include <list>
+
+namespace mgt::verify {
+namespace {
+
+using model::StateKind;
+using model::StateSlice;
+
+at::Tensor kept(const at::Tensor& tensor) { return tensor.detach().cpu().clone(); }
+
+class Recorder final : public Sink {
+ public:
+  void gradients(int64_t, const strategy::Probe::Parameters& parameters) override {
+    for (const auto& [name, parameter] : parameters) step_.gradients[name] = kept(parameter.grad());
+  }
+  void step(const train::StepRecord& record, const std::vector<StateSlice>& state) override {
+    step_.loss = record.loss;
+    for (const StateSlice& slice : state) step_.state[slice.kind][slice.name] = kept(slice.view);
+    trace_.steps.push_back(std::exchange(step_, {}));
+  }
+  void evaluation(const train::EpochRecord& record) override {
+    if (record.evaluated) trace_.evaluations.push_back({record.test_correct, record.test_total});
+  }
+  Trace take() { return std::move(trace_); }
+
+ private:
+  StepTrace step_;
+  Trace trace_;
+};
+
+// The part of the whole tensor that a slice holds.
+at::Tensor piece_of(at::Tensor whole, const StateSlice& slice) {
+  for (std::size_t axis = 0; axis < slice.box.offset.size(); ++axis) {
+    whole = whole.narrow(static_cast<int64_t>(axis), slice.box.offset[axis], slice.box.extent[axis]);
+  }
+  if (!slice.flat) return whole;
+  return whole.reshape({-1}).narrow(0, slice.flat->begin, slice.flat->size());
+}
+
+class Comparer final : public Sink {
+ public:
+  Comparer(const Trace& expected, Findings& findings, int64_t rank, bool own_statistics)
+      : expected_(expected), findings_(findings), rank_(rank), own_statistics_(own_statistics) {}
+
+  void gradients(int64_t replica, const strategy::Probe::Parameters& parameters) override {
+    const TensorsByName& expected = now().gradients;
+    const double all = norm_of(expected);
+    for (const auto& [name, parameter] : parameters) {
+      add(Quantity::gradients, name, replica, measure(parameter.grad(), expected.at(name), all));
+      if (replica == 0) gradients_[name] = kept(parameter.grad());
+    }
+  }
+
+  void step(const train::StepRecord& record, const std::vector<StateSlice>& state) override {
+    add(Quantity::loss, "", 0, measure(record.loss, now().loss));
+    if (gradients_.size() == now().gradients.size()) {
+      add(Quantity::gradient_norm, "", 0, measure(norm_of(gradients_), norm_of(now().gradients)));
+    }
+    gradients_.clear();
+    std::map<std::string, int64_t> seen;  // replicas of this process so far, by tensor
+    for (const StateSlice& slice : state) {
+      // With statistics of their own, all but the first replica have others than the reference keeps.
+      if (slice.kind == StateKind::buffer && own_statistics_ && !slice.primary) continue;
+      const TensorsByName& expected = now().state.at(slice.kind);
+      add(quantity_of(slice.kind), slice.name, seen[slice.name]++,
+          measure(slice.view, piece_of(expected.at(slice.name), slice), norm_of(expected)));
+    }
+    ++step_;
+  }
+
+  void evaluation(const train::EpochRecord& record) override {
+    if (!record.evaluated) return;
+    const strategy::EvalCounts& right = expected_.evaluations.at(epoch_++);
+    const bool equal = record.test_correct == right.correct && record.test_total == right.total;
+    findings_.add(Quantity::evaluation,
+                  {.size = equal ? 0.0 : 1.0, .step = static_cast<int64_t>(epoch_), .rank = rank_});
+  }
+
+ private:
+  const StepTrace& now() const { return expected_.steps.at(step_); }
+
+  void add(Quantity quantity, const std::string& tensor, int64_t replica, Difference difference) {
+    difference.tensor = tensor;
+    difference.replica = replica;
+    difference.rank = rank_;
+    difference.step = static_cast<int64_t>(step_) + 1;
+    findings_.add(quantity, difference);
+  }
+
+  const Trace& expected_;
+  Findings& findings_;
+  int64_t rank_;
+  bool own_statistics_;
+  std::size_t step_ = 0;
+  std::size_t epoch_ = 0;
+  TensorsByName gradients_;  // of this step, of replica 0
+};
+
+launch::RankContext context_of(const config::Config& config, const launch::Placement& placement, const Data& data) {
+  launch::RankContext context{.data = data};
+  if (placement.backend == "local")
+    context.hub = comm::make_hub(placement.world_size, config::run_of(config).comm_timeout_s);
+  else
+    context.rendezvous = comm::rendezvous_in_memory();
+  return context;
+}
+
+// Trains `config` with a spectator in each rank.
+void run(const config::Config& config, const launch::Placement& placement, launch::RankContext context,
+         std::list<Spectator>& spectators) {
+  std::vector<Spectator*> of_rank;
+  for (Spectator& spectator : spectators) of_rank.push_back(&spectator);
+  launch::run_threads(context, placement.world_size, [&](launch::RankContext rank) {
+    Spectator& spectator = *of_rank[static_cast<std::size_t>(rank.rank)];
+    rank.interposer = &spectator;
+    launch::train_rank(config, placement, rank, real_file_system(), "", spectator);
+  });
+}
+
+data::Order reversed_in_shards(data::Order order, int64_t batch_size, int64_t shards) {
+  return [order = std::move(order), batch_size, shards](int64_t epoch) {
+    std::vector<int64_t> rows = order(epoch);
+    const auto size = static_cast<int64_t>(rows.size());
+    for (int64_t begin = 0; begin < size; begin += batch_size) {
+      for (int64_t shard = 0; shard < shards; ++shard) {
+        const Range part = split(std::min(batch_size, size - begin), shards, shard);
+        std::reverse(rows.begin() + begin + part.begin, rows.begin() + begin + part.end);
+      }
+    }
+    return rows;
+  };
+}
+
+// A rank that got another's rows would go unnoticed where both have the same.
+void check_rows_differ(const data::Splits& data, int64_t ranks) {
+  const int64_t rows = data.train.size() / ranks;
+  for (int64_t rank = 1; rank < ranks && rows > 0; ++rank) {
+    const at::Tensor first = data.train.inputs.narrow(0, 0, rows),
+                     other = data.train.inputs.narrow(0, rank * rows, rows);
+    if (first.equal(other)) {
+      throw DataError(
+          concat("data: the rows of ranks 0 and ", rank, " are the same, which proves nothing; use other data"));
+    }
+  }
+}
+
+}  // namespace
+
+Trace record(const config::Config& config, const Data& data, const Reference& reference) {
+  const launch::Placement placement = launch::decide(config, launch::this_machine(config)).placement;
+  Recorder recorder;
+  MakeStrategy make;
+  if (reference.shards > 1) {
+    make = [shards = reference.shards](const strategy::Entry&, const strategy::Context& context) {
+      return make_local_statistics(context, shards);
+    };
+  }
+  Fault other_order;
+  if (reference.reversed) {
+    other_order.order = [batch_size = config::run_of(config).batch_size, reference](data::Order order) {
+      return reversed_in_shards(std::move(order), batch_size, reference.shards);
+    };
+  }
+  std::list<Spectator> spectators;
+  spectators.emplace_back(recorder, make, other_order, 0);
+  run(config, placement, context_of(config, placement, data), spectators);
+  return recorder.take();
+}
+
+void compare(const config::Config& config, const Data& data, const Trace& expected, Findings& findings,
+             const MakeFault& make_fault) {
+  const launch::Placement placement = launch::decide(config, launch::this_machine(config)).placement;
+  const launch::RankContext context = context_of(config, placement, data);
+  check_rows_differ(*data, static_cast<int64_t>(placement.devices.size()));
+  const config::Section& model = config.section("model");
+  const bool own_statistics = model.has("bn") && model.text("bn") == "local";
+  std::list<Comparer> comparers;
+  std::list<Spectator> spectators;
+  for (int64_t rank = 0; rank < placement.world_size; ++rank) {
+    comparers.emplace_back(expected, findings, rank, own_statistics);
+    spectators.emplace_back(comparers.back(), MakeStrategy(), make_fault ? make_fault(rank) : Fault(),
+                            static_cast<uint64_t>(rank));
+  }
+  run(config, placement, context, spectators);
+}
+
+}  // namespace mgt::verify

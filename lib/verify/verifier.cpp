@@ -1,0 +1,248 @@
+#include "verify/verifier.h"
+
+#include "config/run.h"
+#include "config/value_text.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "launch/placement.h"
+#include "model/entry.h"
+#include "optim/entry.h"
+#include "strategy/entry.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace mgt::verify {
+namespace {
+
+// Sizes of a shortened run; of a narrow model and of any.
+constexpr int64_t kNarrowBatch = 16, kLargestBatch = 64;
+constexpr int64_t kNarrowTestRows = 31, kTestRows = 101;  // primes: no number of devices divides them
+constexpr int64_t kStepsPerEpoch = 3;                     // two full batches and a short one
+
+constexpr double kBound = 1e-12, kBatchNormBound = 1e-11;  // fp64
+constexpr double kBoundFp32 = 1e-6;
+constexpr double kNoiseFactor = 64;    // over what one other order of summation makes
+constexpr double kUndetermined = 1e6;  // noise of so many times the bound: rounding alone decides the value
+
+// The size of the short last batch: as large as a third of a batch, and not a multiple of any number of devices.
+int64_t short_batch(int64_t batch_size, const std::vector<int64_t>& worlds) {
+  const auto divides_none = [&](int64_t rows) {
+    return std::ranges::none_of(worlds, [rows](int64_t world) { return world > 1 && rows % world == 0; });
+  };
+  for (int64_t rows = batch_size / 3; rows > 1; --rows) {
+    if (divides_none(rows)) return rows;
+  }
+  return 1;
+}
+
+bool has_local_statistics(const config::Config& config, const model::Model& model) {
+  return model.buffer_count() > 0 && !model.sync_statistics && strategy::entry_of(config).splits_batch;
+}
+
+std::string key_of(const std::vector<std::string>& overrides, const Reference& kind) {
+  return concat(join(overrides, "\n"), "\n", kind.shards, " ", kind.reversed);
+}
+
+// The same run on one device.
+std::vector<std::string> on_one_device(std::vector<std::string> overrides) {
+  overrides.insert(overrides.end(), {"strategy=single", "devices=[cpu]", "comm.backend=auto"});
+  return overrides;
+}
+
+std::vector<std::string> cpus(int64_t count) {
+  std::vector<std::string> names;
+  for (int64_t index = 0; index < count; ++index) names.push_back(concat("cpu:", index));
+  return names;
+}
+
+// The other values worth trying of an option; none where only the user can know.
+std::vector<std::string> other_values(const config::Option& option) {
+  std::vector<std::string> values;
+  for (const config::Value& value : option.examples) values.push_back(config::yaml_text(value));
+  if (option.kind == config::Kind::boolean) values = {std::get<bool>(option.fallback) ? "false" : "true"};
+  for (const std::string& choice : option.choices) {
+    if (config::Value(choice) != option.fallback) values.push_back(choice);
+  }
+  return values;
+}
+
+// Each option of a variant with each of its other values, alone and with each other option: lists of overrides.
+std::vector<std::vector<std::string>> alone_and_in_pairs(const std::string& section, const config::Variant& variant) {
+  std::vector<std::pair<std::string, std::string>> settings;  // key, override
+  for (const config::Option& option : variant.options) {
+    for (const std::string& value : other_values(option)) {
+      settings.emplace_back(option.key, concat(section, ".", option.key, "=", value));
+    }
+  }
+  std::vector<std::vector<std::string>> lists;
+  for (std::size_t first = 0; first < settings.size(); ++first) {
+    lists.push_back({settings[first].second});
+    for (std::size_t second = first + 1; second < settings.size(); ++second) {
+      if (settings[first].first != settings[second].first)
+        lists.push_back({settings[first].second, settings[second].second});
+    }
+  }
+  return lists;
+}
+
+}  // namespace
+
+double Verdict::largest_size() const {
+  double size = 0;
+  for (const auto& [quantity, difference] : largest) size = std::max(size, difference.size);
+  return size;
+}
+
+std::vector<std::string> Verifier::shortening() {
+  if (!shortening_.empty()) return shortening_;
+  const config::Config config = request_.read({});
+  const int64_t batch_size =
+      std::min(request_.narrow ? kNarrowBatch : kLargestBatch, config::run_of(config).batch_size);
+  std::vector<int64_t> worlds = request_.worlds;
+  if (worlds.empty()) {
+    worlds = {static_cast<int64_t>(launch::decide(config, launch::this_machine(config)).placement.devices.size())};
+  }
+  const int64_t rows = (kStepsPerEpoch - 1) * batch_size + short_batch(batch_size, worlds);
+  shortening_ = {concat("precision=", request_.precision),
+                 "threads=1",
+                 concat("batch_size=", batch_size),
+                 concat("data.limit=", rows),
+                 concat("data.test_limit=", request_.narrow ? kNarrowTestRows : kTestRows),
+                 concat("epochs=", (request_.steps + kStepsPerEpoch - 1) / kStepsPerEpoch),
+                 concat("max_steps=", request_.steps),
+                 "comm.timeout=20"};
+  if (request_.narrow) {
+    for (const std::string& setting : model::entry_of(config).narrow) shortening_.push_back("model." + setting);
+  }
+  return shortening_;
+}
+
+std::vector<std::string> Verifier::overrides_of(const Case& one) {
+  std::vector<std::string> overrides = shortening();
+  if (one.world) overrides.push_back(concat("devices=[", join(cpus(*one.world)), "]"));
+  overrides.insert(overrides.end(), one.overrides.begin(), one.overrides.end());
+  return overrides;
+}
+
+const Data& Verifier::data_of(const config::Config& config) {
+  std::string key;
+  for (const auto& [name, setting] : config.section("data").settings()) {
+    key += concat(name, ": ", config::yaml_text(setting.value), "\n");
+  }
+  const auto [kept, is_new] = data_.try_emplace(key);
+  if (is_new) kept->second = launch::load_data(config, real_file_system());
+  return kept->second;
+}
+
+const Trace& Verifier::reference(const std::vector<std::string>& overrides, const Reference& kind) {
+  const auto [kept, is_new] = references_.try_emplace(key_of(overrides, kind));
+  if (is_new) {
+    const config::Config config = request_.read(overrides);
+    kept->second = record(config, data_of(config), kind);
+  }
+  return kept->second;
+}
+
+// Where rounding has its say, the bound is a multiple of what another order of summation does. Where it decides alone,
+// as for a bias before BatchNorm under Adam (its gradient is zero, and Adam divides by its size), nothing can be
+// compared.
+void Verifier::learn(Bounds& bounds, const std::vector<std::string>& overrides, int64_t shards) {
+  Differences noise;
+  verify::compare(reference(overrides, {.shards = shards, .reversed = true}), reference(overrides, {.shards = shards}),
+                  noise);
+  for (const auto& [what, size] : noise) {
+    const bool undetermined = size > kUndetermined * bounds.base;
+    bounds.learned[what] = undetermined ? std::numeric_limits<double>::infinity() : kNoiseFactor * size;
+  }
+}
+
+Verdict Verifier::check(const Case& one, const MakeFault& make_fault) {
+  Verdict verdict;
+  try {
+    const std::vector<std::string> overrides = overrides_of(one);
+    check(request_.read(overrides), on_one_device(overrides), make_fault, verdict);
+  } catch (const ConfigError& error) {
+    verdict.refused = error.what();
+  }
+  return verdict;
+}
+
+void Verifier::check(const config::Config& config, const std::vector<std::string>& alone, const MakeFault& make_fault,
+                     Verdict& verdict) {
+  const launch::Placement placement = launch::decide(config, launch::this_machine(config)).placement;
+  const model::Model model = model::build(config);
+  verdict.strategy = config.section("strategy").text("name");
+  verdict.devices = static_cast<int64_t>(placement.devices.size());
+  verdict.backend = placement.backend;
+  const Setting setting{.devices = verdict.devices, .batch_size = config::run_of(config).batch_size};
+
+  const int64_t shards = has_local_statistics(config, model) ? verdict.devices : 1;
+  const Trace& expected = reference(alone, {.shards = shards});
+  const double base = request_.precision == "fp32" ? kBoundFp32 : model.buffer_count() > 0 ? kBatchNormBound : kBound;
+  Bounds& bounds = bounds_.try_emplace(key_of(alone, {.shards = shards}), Bounds{.base = base}).first->second;
+  while (true) {
+    Findings findings(bounds);
+    verdict.failed = run(config, expected, findings, make_fault);
+    verdict.largest = findings.largest();
+    if (const auto& first = findings.first_out_of_bounds()) {
+      verdict.failed = text_of(first->first, first->second, bounds, setting);
+    }
+    if (!verdict.failed || !bounds.learned.empty() || make_fault) break;
+    learn(bounds, alone, shards);
+  }
+  for (const auto& [what, bound] : bounds.learned) verdict.undetermined += std::isinf(bound) ? 1 : 0;
+  if (shards > 1) {
+    Differences distance;
+    verify::compare(expected, reference(alone, {}), distance);
+    verdict.not_one_device = 0;
+    for (const auto& [what, size] : distance) verdict.not_one_device = std::max(*verdict.not_one_device, size);
+  }
+}
+
+// How the run broke off, where it did because something was seen to be wrong.
+std::optional<std::string> Verifier::run(const config::Config& config, const Trace& expected, Findings& findings,
+                                         const MakeFault& make_fault) {
+  try {
+    verify::compare(config, data_of(config), expected, findings, make_fault);
+    return std::nullopt;
+  } catch (const NumericsError& error) {
+    return concat("the run broke off: ", error.what());
+  } catch (const InternalError& error) {
+    return concat("the run broke off: ", error.what());
+  }
+}
+
+std::vector<Case> all_cases(const Request& request) {
+  std::vector<int64_t> worlds = request.worlds;
+  if (worlds.empty()) worlds = {1, 2, 3, 4};
+  const int64_t uneven = worlds.size() > 2 ? worlds[2] : worlds.back();  // 3 of 1, 2, 3, 4: nothing divides by it
+  std::vector<Case> cases;
+  const auto add = [&cases](std::vector<std::string> first, const std::vector<std::string>& more, int64_t world) {
+    first.insert(first.end(), more.begin(), more.end());
+    cases.push_back({std::move(first), world});
+  };
+  for (const strategy::Entry* entry : strategy::entries()) {
+    const std::string strategy = "strategy=" + entry->variant.name;
+    const bool alone = entry->ranks == strategy::Ranks::one_process;
+    const std::vector<std::string> backends =
+        alone ? std::vector<std::string>{"local"} : std::vector<std::string>{"local", "gloo"};
+    for (const int64_t world : worlds) {
+      for (const std::string& backend : backends) add({strategy}, {"launch=threads", "comm.backend=" + backend}, world);
+    }
+    for (const auto& options : alone_and_in_pairs("strategy", entry->variant)) {
+      add({strategy, "launch=threads"}, options, uneven);
+    }
+    for (const optim::Entry* optimizer : optim::entries()) {
+      const std::string name = concat("optimizer={name: ", optimizer->variant.name, ", lr: 0.01}");
+      add({strategy, "launch=threads", name}, {}, uneven);
+      for (const auto& options : alone_and_in_pairs("optimizer", optimizer->variant)) {
+        add({strategy, "launch=threads", name}, options, uneven);
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace mgt::verify

@@ -1,0 +1,78 @@
+// `verify` as a library: a config shortened to a few steps on few rows, its reference, and every case that `--all`
+// walks. A Verifier keeps the references that it has made; it belongs to one thread, and its runs start threads of
+// their own.
+#pragma once
+
+#include "config/config.h"
+#include "verify/findings.h"
+#include "verify/oracle.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mgt::verify {
+
+// The user's config under further overrides, as after --set. ConfigError.
+using ReadConfig = std::function<config::Config(const std::vector<std::string>& overrides)>;
+
+struct Request {
+  ReadConfig read;
+  std::vector<int64_t> worlds;  // numbers of CPU devices; empty: the devices of the config
+  int64_t steps = 6;
+  std::string precision = "fp64";
+  bool narrow = false;  // a small copy of the model
+};
+
+// One run to compare: what is set beyond the request, and how to call it.
+struct Case {
+  std::vector<std::string> overrides;
+  std::optional<int64_t> world;  // absent: the devices of the config
+};
+
+struct Verdict {
+  std::string strategy;
+  int64_t devices = 1;
+  std::string backend;
+  std::optional<std::string> refused;         // why no such run is possible, in the words of the config check
+  std::optional<std::string> failed;          // what differs first, or how the run broke off
+  std::map<Quantity, Difference> largest;     // of what was compared
+  int64_t undetermined = 0;                   // tensors that rounding alone decides, and that were not compared
+  std::optional<double> not_one_device = {};  // `bn: local`: how far it is from one device
+  double largest_size() const;
+};
+
+class Verifier {
+ public:
+  explicit Verifier(Request request) : request_(std::move(request)) {}
+
+  // The same function as the reference? With `make_fault`, of a run with errors seeded into it.
+  Verdict check(const Case& one, const MakeFault& make_fault = {});
+
+  // The overrides that make the config short, for a reader who wants to know.
+  std::vector<std::string> shortening();
+
+ private:
+  std::vector<std::string> overrides_of(const Case& one);
+  void check(const config::Config& config, const std::vector<std::string>& alone, const MakeFault& make_fault,
+             Verdict& verdict);
+  std::optional<std::string> run(const config::Config& config, const Trace& expected, Findings& findings,
+                                 const MakeFault& make_fault);
+  const Data& data_of(const config::Config& config);
+  const Trace& reference(const std::vector<std::string>& overrides, const Reference& kind);
+  void learn(Bounds& bounds, const std::vector<std::string>& overrides, int64_t shards);
+
+  Request request_;
+  std::vector<std::string> shortening_;
+  std::map<std::string, Data> data_;         // by the settings of the section
+  std::map<std::string, Trace> references_;  // by overrides and kind
+  std::map<std::string, Bounds> bounds_;     // by overrides and kind
+};
+
+// Every case of the registry: each strategy in each world over each communicator, then each of its options alone and in
+// pairs, then each optimizer with its options alone and in pairs under every strategy.
+std::vector<Case> all_cases(const Request& request);
+
+}  // namespace mgt::verify
