@@ -75,7 +75,7 @@ ExitCode check_worlds(verify::Verifier& verifier, const std::vector<int64_t>& wo
 
 // One line a strategy and number of devices: the cases with other options and optimizers are counted in it.
 struct Line {
-  int64_t equal = 0, refused = 0;
+  int64_t equal = 0;
   double largest = 0;
   std::optional<double> not_one_device;
 };
@@ -83,16 +83,17 @@ struct Line {
 ExitCode check_all(verify::Verifier& verifier, const std::vector<verify::Case>& cases) {
   std::map<std::string, Line> lines;
   std::vector<std::string> order;
+  std::map<std::string, int64_t> refusals;  // by reason
   std::optional<verify::Verdict> first_failure;
   for (const verify::Case& one : cases) {
     const verify::Verdict verdict = verifier.check(one);
     const std::string name = title(verdict);
-    if (!verdict.strategy.empty() && !lines.contains(name)) order.push_back(name);
-    Line& line = lines[name];
     if (verdict.refused) {
-      ++line.refused;
+      ++refusals[*verdict.refused];
       continue;
     }
+    if (!lines.contains(name)) order.push_back(name);
+    Line& line = lines[name];
     if (verdict.failed) {
       std::cout << "NOT equal: " << title(verdict) << ", " << join(one.overrides) << ": " << *verdict.failed
                 << std::endl;
@@ -103,18 +104,20 @@ ExitCode check_all(verify::Verifier& verifier, const std::vector<verify::Case>& 
     line.largest = std::max(line.largest, verdict.largest_size());
     if (verdict.not_one_device) line.not_one_device = verdict.not_one_device;
   }
-  int64_t equal = 0, refused = 0;
+  int64_t equal = 0;
   for (const std::string& name : order) {
     const Line& line = lines[name];
     equal += line.equal;
-    refused += line.refused;
     if (line.equal == 0) continue;
     std::cout << std::left << std::setw(34) << name << std::setw(14) << counted(line.equal, "case")
               << "equal, largest difference " << brief(line.largest);
     if (line.not_one_device) std::cout << " (its reference; one device: " << brief(*line.not_one_device) << ")";
     std::cout << '\n';
   }
-  std::cout << counted(equal, "case") << " equal, " << refused << " refused by the config" << std::endl;
+  std::cout << counted(equal, "case") << " equal" << std::endl;
+  for (const auto& [reason, times] : refusals) {
+    std::cout << counted(times, "case") << " refused: " << reason << std::endl;
+  }
   if (first_failure) throw unequal(*first_failure);
   return ExitCode::done;
 }
