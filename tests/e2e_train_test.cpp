@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <regex>
+#include <set>
 #include <sstream>
 
 namespace mgt::test {
@@ -173,6 +174,22 @@ TEST_CASE("the installed program finds its configs") {
                             folder.path());
   INFO(result.out << result.err);
   CHECK(result.exit == 0);
+}
+
+TEST_CASE("determinism: invariant gives the same bits to processes and threads, one device and four") {
+  const Workplace place;
+  std::set<std::string> hashes;
+  const std::vector<std::vector<std::string>> ways = {{"strategy=single", "devices=1"},
+                                                      {"strategy=ddp", "devices=2", "launch=processes"},
+                                                      {"strategy=ddp", "devices=4", "launch=processes"},
+                                                      {"strategy=ddp", "devices=4", "launch=threads"},
+                                                      {"strategy=scratch", "devices=4"}};
+  int number = 0;
+  for (std::vector<std::string> way : ways) {
+    way.push_back("determinism=invariant");
+    hashes.insert(place.summary(way, "run" + std::to_string(++number))["weights_sha256"].get<std::string>());
+  }
+  REQUIRE(hashes.size() == 1);
 }
 
 }  // namespace mgt::test

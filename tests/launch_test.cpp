@@ -135,6 +135,26 @@ TEST_CASE("cores are shared out over the ranks unless `threads` is given") {
   CHECK(decide_on("strategy: ddp\ndevices: 3\nthreads: 5\n", 0, 8).placement.threads_per_rank == 5);
 }
 
+TEST_CASE("determinism: invariant refuses by name what cannot keep it") {
+  const auto refusal = [](const std::string& text) {
+    try {
+      decide(config_of("determinism: invariant\n" + text), {.gpus = 0, .cores = 2});
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  REQUIRE(refusal("strategy: ddp\ndevices: 4\n").empty());
+  REQUIRE(refusal("strategy: ddp\ndevices: 3\n").find("virtual_shards: 4 shards") != std::string::npos);
+  REQUIRE(refusal("strategy: ddp\ndevices: 2\nvirtual_shards: 6\n").find("power of two") != std::string::npos);
+  REQUIRE(refusal("strategy: ddp\ndevices: 8\n").find("virtual_shards") != std::string::npos);
+  REQUIRE(refusal("strategy: data_parallel\ndevices: 2\n").find("ddp, scratch, single") != std::string::npos);
+  REQUIRE(refusal("strategy: layer_split\ndevices: 2\n").find("determinism") != std::string::npos);
+  REQUIRE(refusal("strategy: ddp\ndevices: 2\nthreads: 2\n").find("threads") != std::string::npos);
+  REQUIRE(refusal("strategy: ddp\ndevices: 2\nmodel: {name: resnet18, bn: sync}\n").find("model.bn") !=
+          std::string::npos);
+}
+
 TEST_CASE("S-53: a batch too small for its ranks is said, not refused") {
   const auto warning = [](const std::string& text) { return join(decide_on(text, 0).warnings, "|"); };
   CHECK(warning("strategy: ddp\ndevices: 4\nbatch_size: 2\n") ==

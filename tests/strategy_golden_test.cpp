@@ -77,13 +77,13 @@ void compare_weights(const test::Outcome& outcome, const std::string& file) {
   }
 }
 
-void compare_run(const std::string& name, const std::string& optimizer, const Way& way) {
+void compare_run(const std::string& name, const std::string& optimizer, const Way& way, const std::string& more = "") {
   INFO(name << " under " << way.strategy << " on " << way.devices);
   const json run = golden(name + ".json");
   test::Training training{.yaml =
                               "model: {name: lenet, channels: [4, 6], hidden: 16}\nprecision: fp64\nbatch_size: 64\n"
                               "strategy: " +
-                              way.strategy + "\noptimizer: " + optimizer + "\n",
+                              way.strategy + "\noptimizer: " + optimizer + "\n" + more,
                           .devices = way.devices,
                           .data = test::golden_data(),
                           .order = {},
@@ -123,6 +123,13 @@ TEST_CASE("every optimizer equals PyTorch under every strategy (S-51)") {
     compare_run("adamw", "{name: adamw, lr: 0.001, weight_decay: 0.01}", way);
     compare_run("adam_l2", "{name: adam, lr: 0.001, weight_decay: 0.01}", way);
   }
+}
+
+TEST_CASE("virtual shards compute the same function, with more of them than rows too") {
+  for (const Way& way : {Way{"single", 1}, Way{"scratch", 2}, Way{"ddp", 4}, Way{"{name: ddp, bucket_mb: 0.001}", 2}}) {
+    compare_run("sgd", "{name: sgd, lr: 0.2}", way, "determinism: invariant\n");
+  }
+  compare_run("sgd", "{name: sgd, lr: 0.2}", {"ddp", 4}, "determinism: invariant\nvirtual_shards: 32\n");
 }
 
 TEST_CASE("a given order of samples is followed by every strategy") {

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "config/reader.h"
+#include "config/run.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/rank.h"
@@ -222,6 +223,34 @@ TEST_CASE("a difference between two runs is found in every quantity, and NaN is 
   REQUIRE(verify::likely_cause(1.0 / 64, {.devices = 3, .batch_size = 64}).find("batch size twice") !=
           std::string::npos);
   REQUIRE(verify::likely_cause(0, {.devices = 3, .batch_size = 64}).find("zero") != std::string::npos);
+}
+
+TEST_CASE("determinism: invariant gives the same bits for every strategy, number of devices, communicator and bucket") {
+  for (const std::string& yaml : {kLenet + "virtual_shards: 4\n", kLenet + "virtual_shards: 8\nprecision: fp64\n",
+                                  "model: {name: resnet18, bn: local}\n" + kResnet.substr(kResnet.find("data"))}) {
+    verify::Request asked = request(yaml, {1}, yaml.find("lenet") == std::string::npos ? 4 : 60);
+    asked.precision = "";
+    verify::Verifier verifier(asked);
+    const int64_t shards = config::run_of(asked.read({})).virtual_shards;
+    std::set<std::string> hashes;
+    const std::vector<verify::Case> cases = verify::invariant_cases(shards);
+    REQUIRE(cases.size() > 10);
+    for (const verify::Case& one : cases) {
+      hashes.insert(verifier.train(one).weights_sha256);
+      INFO(join(one.overrides) << " on " << one.world.value_or(0));
+      REQUIRE(hashes.size() == 1);
+    }
+  }
+}
+
+TEST_CASE("without determinism: invariant the bits do depend on the number of devices") {
+  verify::Request asked = request(kLenet, {1}, 60);
+  asked.precision = "";
+  verify::Verifier verifier(asked);
+  const auto hash = [&](int64_t world) {
+    return verifier.train({.overrides = {"strategy=ddp", "launch=threads"}, .world = world}).weights_sha256;
+  };
+  REQUIRE(hash(1) != hash(2));
 }
 
 TEST_CASE("rows that are the same on every rank prove nothing, and are refused") {

@@ -1,4 +1,5 @@
 // `mgt verify`: is training under this strategy the same function as on one device, and would the oracle see it if not?
+#include "config/run.h"
 #include "config_arguments.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -19,9 +20,10 @@ struct VerifyOptions {
   ConfigArguments config;
   std::vector<int64_t> worlds;
   std::optional<int64_t> steps;
-  std::string precision = "fp64";
+  std::string precision;
   std::string inject;
   bool all = false;
+  bool invariant = false;
   bool full = false;
 };
 
@@ -149,6 +151,34 @@ ExitCode check_mutants(verify::Verifier& verifier, const std::string& name) {
   return ExitCode::done;
 }
 
+// The same bits from every run, and what that costs.
+ExitCode check_invariance(verify::Verifier& verifier, int64_t virtual_shards) {
+  std::string first;
+  for (const verify::Case& one : verify::invariant_cases(virtual_shards)) {
+    const train::Summary summary = verifier.train(one);
+    if (first.empty()) first = summary.weights_sha256;
+    std::cout << summary.weights_sha256.substr(0, 16) << "  " << counted(*one.world, "device") << "  "
+              << join(one.overrides) << std::endl;
+    if (summary.weights_sha256 != first) {
+      throw NumericsError(concat("verify: the weights of ", join(one.overrides), " on ", counted(*one.world, "device"),
+                                 " are others than those of the first run"));
+    }
+  }
+  constexpr int kRepeats = 5;
+  double repeatable_s = 1e300, invariant_s = 1e300;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {  // in turn, so that what else the machine does meets both
+    const auto seconds = [&](const std::string& determinism) {
+      return verifier.train({.overrides = {"strategy=ddp", "launch=threads", determinism}, .world = 2}).sec_per_epoch;
+    };
+    repeatable_s = std::min(repeatable_s, seconds("determinism=repeatable"));
+    invariant_s = std::min(invariant_s, seconds("determinism=invariant"));
+  }
+  std::cout << "identical: SHA-256 of the weights " << first << '\n'
+            << "price: " << brief(invariant_s / repeatable_s)
+            << " times the time without it (ddp on 2 devices, best of " << kRepeats << " runs each)" << std::endl;
+  return ExitCode::done;
+}
+
 ExitCode verify_config(const Program& program, const VerifyOptions& options) {
   log::set_level(log::Level::warning);
   const auto read = [&](const std::vector<std::string>& overrides) {
@@ -159,14 +189,17 @@ ExitCode verify_config(const Program& program, const VerifyOptions& options) {
   };
   verify::Request request{.read = read,
                           .worlds = options.worlds,
-                          .steps = options.steps.value_or(options.all ? 4 : 6),
-                          .precision = options.precision,
+                          .steps = options.steps.value_or(options.invariant ? 60
+                                                          : options.all     ? 4
+                                                                            : 6),
+                          .precision = options.precision.empty() && !options.invariant ? "fp64" : options.precision,
                           .narrow = !options.full && (options.all || !options.inject.empty())};
   if (options.all && request.worlds.empty()) request.worlds = {1, 2, 3, 4};
   if (!options.inject.empty()) request.worlds = {3};
   verify::Verifier verifier(request);
   std::cout << "each run: " << join(verifier.shortening()) << std::endl;
   if (!options.inject.empty()) return check_mutants(verifier, options.inject);
+  if (options.invariant) return check_invariance(verifier, config::run_of(read({})).virtual_shards);
   if (options.all) return check_all(verifier, verify::all_cases(request));
   return check_worlds(verifier, request.worlds);
 }
@@ -189,6 +222,8 @@ void add_verify(CLI::App& app, Program& program) {
   command->add_option("--precision", options->precision, "fp64, or fp32 with a bound learned from one device")
       ->check(CLI::IsMember({"fp64", "fp32"}));
   command->add_flag("--all", options->all, "Every strategy, number of devices, communicator, option and optimizer");
+  command->add_flag("--invariant", options->invariant,
+                    "determinism: invariant gives the same bits on any number of devices; and what it costs");
   command->add_flag("--full", options->full, "With --all and --inject: the model in its own size");
   command->add_option("--inject", options->inject, "Seed an error, or all of them, and see that it is found")
       ->type_name("MUTANT");

@@ -53,6 +53,16 @@ std::vector<Option> run_options() {
        .fallback = "fp32",
        .help = "Type of weights and arithmetic.",
        .choices = {"fp32", "fp64"}},
+      {.key = "determinism",
+       .kind = Kind::text,
+       .fallback = "repeatable",
+       .help = "repeatable: the same config gives the same bits again; invariant: also on other numbers of devices.",
+       .choices = {"repeatable", "invariant"}},
+      {.key = "virtual_shards",
+       .kind = Kind::integer,
+       .fallback = run.virtual_shards,
+       .help = "Parts that determinism: invariant cuts each batch into, a power of two that the devices divide.",
+       .bounds = {.at_least = 1, .at_most = 1024}},
       {.key = "threads",
        .kind = Kind::integer,
        .fallback = {},
@@ -126,6 +136,8 @@ Run run_of(const Config& config) {
   run.seed = static_cast<uint64_t>(top.integer("seed"));
   run.shuffle = top.boolean("shuffle");
   run.precision = top.text("precision") == "fp64" ? Precision::fp64 : Precision::fp32;
+  run.invariant = top.text("determinism") == "invariant";
+  run.virtual_shards = top.integer("virtual_shards");
   run.threads = optional_integer(top, "threads");
   run.launch = top.text("launch") == "threads" ? Launch::threads : Launch::processes;
   if (top.has("init")) run.init = top.text("init");

@@ -23,6 +23,8 @@ struct Run {
   uint64_t seed = 0;
   bool shuffle = true;
   Precision precision = Precision::fp32;
+  bool invariant = false;  // determinism: invariant
+  int64_t virtual_shards = 4;
   std::optional<int64_t> threads;  // intra-op threads of each rank; absent: cores / ranks
   Launch launch = Launch::processes;
   std::optional<std::string> init;  // safetensors file with the first weights

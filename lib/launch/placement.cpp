@@ -37,7 +37,9 @@ class Chooser {
     const bool own_rank = entry_.ranks == strategy::Ranks::one_per_device;
     placement.world_size = own_rank ? static_cast<int64_t>(placement.devices.size()) : 1;
     check_one_kind();
-    placement.threads_per_rank = run_.threads.value_or(std::max<int64_t>(1, machine_.cores / placement.world_size));
+    if (run_.invariant) check_invariant();
+    placement.threads_per_rank =
+        run_.invariant ? 1 : run_.threads.value_or(std::max<int64_t>(1, machine_.cores / placement.world_size));
     placement.backend = backend();
     warn_of_idle_devices();
     return std::move(decision_);
@@ -107,6 +109,36 @@ class Chooser {
     if (several_ranks() && gpus > 0 && gpus < devices.size()) {
       config_.error_at("devices", concat(entry_.variant.name, " cannot join CPUs and GPUs (", join(devices),
                                          "); name one kind of device, or choose a strategy that runs in one process"));
+    }
+  }
+
+  void check_invariant() const {
+    const auto devices = static_cast<int64_t>(decision_.placement.devices.size());
+    const int64_t shards = run_.virtual_shards;
+    if (!entry_.can_be_invariant) {
+      std::vector<std::string> able;
+      for (const strategy::Entry* entry : strategy::entries()) {
+        if (entry->can_be_invariant) able.push_back(entry->variant.name);
+      }
+      config_.error_at("determinism",
+                       concat("invariant is not possible under ", entry_.variant.name, "; choose one of ", join(able)));
+    }
+    if ((shards & (shards - 1)) != 0) {
+      config_.error_at("virtual_shards", concat("must be a power of two, not ", shards));
+    }
+    if (shards % devices != 0) {
+      config_.error_at("virtual_shards",
+                       concat(shards, " shards cannot be shared out evenly over ", counted(devices, "device"),
+                              "; use 1, 2, 4, ... devices, at most ", shards));
+    }
+    if (run_.threads.value_or(1) != 1) {
+      config_.error_at("threads", "determinism: invariant computes with one thread a rank; leave it out");
+    }
+    const config::Section& model = config_.section("model");
+    if (model.has("bn") && model.text("bn") == "sync") {
+      config_.error_at(
+          "model.bn",
+          "sync sums over the ranks in no fixed order, which determinism: invariant rules out; write local");
     }
   }
 

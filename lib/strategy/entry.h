@@ -27,7 +27,8 @@ enum class Ranks { one_process, one_per_device };
 struct Entry {
   config::Variant variant;  // name, one-line summary, its own options, checks
   Ranks ranks;
-  bool splits_batch = true;  // each device gets its own rows; false: every device sees the whole batch
+  bool splits_batch = true;       // each device gets its own rows; false: every device sees the whole batch
+  bool can_be_invariant = false;  // knows `determinism: invariant` (parts/virtual_shards.h)
   std::unique_ptr<Strategy> (*make)(const Context& context);
 };
 

@@ -27,10 +27,7 @@ class LocalStatistics final : public strategy::Strategy {
       if (rows.size() == 0) continue;
       const data::Batch part = data::slice(batch, rows.begin, rows.end, worker_.replica().device());
       const at::Tensor outputs = forward(part, statistics_[shard], {.training = true});
-      const at::Tensor part_of_loss = model::summed_loss(worker_.replica().model().loss, outputs, part.targets) /
-                                      static_cast<double>(input.samples);
-      part_of_loss.backward();
-      loss += part_of_loss.item<double>();
+      loss += strategy::backward(worker_.replica().model().loss, outputs, part.targets, input.samples);
     }
     if (input.probe) input.probe->gradients_ready(0, worker_.parameters());
     worker_.update(input.lr);

@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "data/dataset.h"
+#include "train/records.h"
 #include "verify/fault.h"
 #include "verify/findings.h"
 #include "verify/trace.h"
@@ -23,6 +24,9 @@ using Data = std::shared_ptr<const data::Splits>;
 
 // What a run of `config` (one device, strategy single) computed. Errors as of a training.
 Trace record(const config::Config& config, const Data& data, const Reference& reference);
+
+// A plain training of `config`, its ranks as threads. Errors as of a training.
+train::Summary train(const config::Config& config, const Data& data);
 
 // The fault of one rank; called for each.
 using MakeFault = std::function<Fault(int64_t rank)>;

@@ -105,14 +105,14 @@ std::vector<std::string> Verifier::shortening() {
     worlds = {static_cast<int64_t>(launch::decide(config, launch::this_machine(config)).placement.devices.size())};
   }
   const int64_t rows = (kStepsPerEpoch - 1) * batch_size + short_batch(batch_size, worlds);
-  shortening_ = {concat("precision=", request_.precision),
-                 "threads=1",
+  shortening_ = {"threads=1",
                  concat("batch_size=", batch_size),
                  concat("data.limit=", rows),
                  concat("data.test_limit=", request_.narrow ? kNarrowTestRows : kTestRows),
                  concat("epochs=", (request_.steps + kStepsPerEpoch - 1) / kStepsPerEpoch),
                  concat("max_steps=", request_.steps),
                  "comm.timeout=20"};
+  if (!request_.precision.empty()) shortening_.push_back("precision=" + request_.precision);
   if (request_.narrow) {
     for (const std::string& setting : model::entry_of(config).narrow) shortening_.push_back("model." + setting);
   }
@@ -156,6 +156,11 @@ void Verifier::learn(Bounds& bounds, const std::vector<std::string>& overrides, 
     const bool undetermined = size > kUndetermined * bounds.base;
     bounds.learned[what] = undetermined ? std::numeric_limits<double>::infinity() : kNoiseFactor * size;
   }
+}
+
+train::Summary Verifier::train(const Case& one) {
+  const config::Config config = request_.read(overrides_of(one));
+  return verify::train(config, data_of(config));
 }
 
 Verdict Verifier::check(const Case& one, const MakeFault& make_fault) {
@@ -212,6 +217,27 @@ std::optional<std::string> Verifier::run(const config::Config& config, const Tra
   } catch (const InternalError& error) {
     return concat("the run broke off: ", error.what());
   }
+}
+
+std::vector<Case> invariant_cases(int64_t virtual_shards) {
+  std::vector<Case> cases;
+  const std::vector<std::string> base = {"determinism=invariant", "launch=threads"};
+  for (const strategy::Entry* entry : strategy::entries()) {
+    if (!entry->can_be_invariant) continue;
+    const auto add = [&](int64_t world, const std::vector<std::string>& more) {
+      Case one{.overrides = {"strategy=" + entry->variant.name}, .world = world};
+      one.overrides.insert(one.overrides.end(), base.begin(), base.end());
+      one.overrides.insert(one.overrides.end(), more.begin(), more.end());
+      cases.push_back(std::move(one));
+    };
+    const int64_t most = entry->splits_batch ? virtual_shards : 1;
+    for (int64_t world = 1; world <= most; world *= 2) {
+      add(world, {});
+      if (entry->ranks == strategy::Ranks::one_per_device) add(world, {"comm.backend=gloo"});
+    }
+    for (const auto& options : alone_and_in_pairs("strategy", entry->variant)) add(std::min<int64_t>(2, most), options);
+  }
+  return cases;
 }
 
 std::vector<Case> all_cases(const Request& request) {

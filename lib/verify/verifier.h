@@ -22,8 +22,8 @@ struct Request {
   ReadConfig read;
   std::vector<int64_t> worlds;  // numbers of CPU devices; empty: the devices of the config
   int64_t steps = 6;
-  std::string precision = "fp64";
-  bool narrow = false;  // a small copy of the model
+  std::string precision = "fp64";  // empty: the config's
+  bool narrow = false;             // a small copy of the model
 };
 
 // One run to compare: what is set beyond the request, and how to call it.
@@ -51,6 +51,9 @@ class Verifier {
   // The same function as the reference? With `make_fault`, of a run with errors seeded into it.
   Verdict check(const Case& one, const MakeFault& make_fault = {});
 
+  // What a plain training of the case says in the end.
+  train::Summary train(const Case& one);
+
   // The overrides that make the config short, for a reader who wants to know.
   std::vector<std::string> shortening();
 
@@ -74,5 +77,9 @@ class Verifier {
 // Every case of the registry: each strategy in each world over each communicator, then each of its options alone and in
 // pairs, then each optimizer with its options alone and in pairs under every strategy.
 std::vector<Case> all_cases(const Request& request);
+
+// Every strategy, number of devices and communicator that must give the same bits under `determinism: invariant`, with
+// different sizes of buckets.
+std::vector<Case> invariant_cases(int64_t virtual_shards);
 
 }  // namespace mgt::verify

@@ -53,15 +53,13 @@ class LayerSplit final : public Strategy {
   StepResult step(const data::Batch& batch, const StepInput& input) override {
     for (auto& part : parts_) part->replica().zero_gradients();
     const at::Tensor outputs = forward(batch.inputs, {.training = true});
-    const at::Tensor targets = batch.targets.to(outputs.device());
-    const at::Tensor loss = model::summed_loss(loss_, outputs, targets) / static_cast<double>(input.samples);
-    loss.backward();
+    const double loss = backward(loss_, outputs, batch.targets.to(outputs.device()), input.samples);
     for (auto& part : parts_) {
       if (input.probe) input.probe->gradients_ready(0, part->parameters());
       part->update(input.lr);
       if (input.probe) input.probe->updated(0, part->parameters());
     }
-    return {loss.item<double>()};
+    return {loss};
   }
 
   EvalCounts evaluate(const data::Batch& batch) override {

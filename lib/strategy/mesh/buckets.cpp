@@ -29,8 +29,8 @@ std::vector<Range> cut_buckets(const model::Replica& replica, int64_t bucket_byt
   return buckets;
 }
 
-Buckets::Buckets(model::Replica& replica, comm::Communicator& communicator, int64_t bucket_bytes, bool overlap)
-    : replica_(replica), communicator_(communicator), overlap_(overlap), ranges_(cut_buckets(replica, bucket_bytes)) {
+Buckets::Buckets(model::Replica& replica, comm::Communicator& communicator, std::vector<Range> ranges, bool overlap)
+    : replica_(replica), communicator_(communicator), overlap_(overlap), ranges_(std::move(ranges)) {
   parameters_in_.resize(ranges_.size());
   for (const Range& range : ranges_) views_.push_back(replica_.gradients().narrow(0, range.begin, range.size()));
   for (std::size_t index = 0; index < replica_.slots().size(); ++index) {

@@ -19,13 +19,13 @@ std::vector<Range> cut_buckets(const model::Replica& replica, int64_t bucket_byt
 
 class Buckets {
  public:
-  // `replica` and `communicator` must outlive the buckets, and the replica must not move.
-  Buckets(model::Replica& replica, comm::Communicator& communicator, int64_t bucket_bytes, bool overlap);
+  // `ranges` as cut_buckets makes them. `replica` and `communicator` must outlive the buckets, and the replica must not
+  // move.
+  Buckets(model::Replica& replica, comm::Communicator& communicator, std::vector<Range> ranges, bool overlap);
 
   void begin();   // before backward
   void finish();  // after backward: starts what no hook has started, then waits for all; gradients are sums over ranks
 
-  std::size_t count() const { return ranges_.size(); }
   int64_t started_in_backward() const { return started_in_backward_; }  // since construction
 
  private:

@@ -6,6 +6,7 @@
 #include "model/replica.h"
 #include "optim/optimizer.h"
 #include "strategy/entry.h"
+#include "strategy/parts/virtual_shards.h"
 
 #include <memory>
 #include <optional>
@@ -26,6 +27,10 @@ class Worker {
   // `statistics`: how BatchNorm sums over the replicas; used where the model is `sync_statistics`.
   double compute_gradients(const data::Batch& batch, int64_t samples, const model::SumOverReplicas& statistics = {});
 
+  // The same along the tree of virtual shards: the gradient and the loss summed over the shards of `shards`' owner, of
+  // a global batch of `samples`. Running statistics follow shard 0, so that its owner has them whoever owns the others.
+  double compute_gradients(const data::Batch& own, int64_t samples, const VirtualShards& shards);
+
   std::vector<NamedTensor> parameters() const;  // the leaves, for a Probe
 
   void update(double lr);
@@ -37,6 +42,12 @@ class Worker {
   model::Replica replica_;
   std::unique_ptr<optim::Optimizer> optimizer_;
 };
+
+// Backward of (sum of the samples' losses) / `samples`; returns that quotient.
+double backward(model::Loss loss, const at::Tensor& outputs, const at::Tensor& targets, int64_t samples);
+
+// Forward and backward by `compute`, with `buffers` as they were before.
+double without_statistics(std::span<const at::Tensor> buffers, const std::function<double()>& compute);
 
 // Correct and seen rows of this batch, in evaluation mode, without gradients.
 EvalCounts count(const model::Replica& replica, const data::Batch& batch);

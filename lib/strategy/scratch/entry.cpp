@@ -22,6 +22,11 @@ class Scratch final : public Strategy {
       devices_.push_back(std::move(device));
       places_.push_back(place);
     }
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const auto owners = static_cast<int64_t>(places_.size());
+      const auto shards = virtual_shards_of(context.config, owners, static_cast<int64_t>(i));
+      if (shards) virtual_shards_.push_back(*shards);
+    }
     for (const model::StateSlice& slice : initial.state(/*primary=*/true)) {
       (slice.kind == model::StateKind::parameter ? param_names_ : buffer_names_).push_back(slice.name);
     }
@@ -36,6 +41,7 @@ class Scratch final : public Strategy {
     const SummedLoss loss = [this](const at::Tensor& y_hat, const at::Tensor& y) {
       return model::summed_loss(model_.loss, y_hat, y);
     };
+    if (!virtual_shards_.empty()) return {step_along_tree(batch, input)};
     const BatchResult result =
         train_batch(batch.inputs, batch.targets, devices_, net, loss, allreduce_, input.lr, watch_of(input.probe));
     traffic_ += result.traffic;
@@ -92,6 +98,45 @@ class Scratch final : public Strategy {
     return model::forward(model_, X, {device.params, device.buffers}, context);
   }
 
+  // As train_batch, but each device's gradient is summed over its virtual shards, and the devices' along the same tree.
+  double step_along_tree(const data::Batch& batch, const StepInput& input) {
+    const Watch watch = watch_of(input.probe);
+    std::vector<double> losses;
+    for (std::size_t i = 0; i < devices_.size(); ++i) losses.push_back(sum_shards(i, batch, input.samples));
+    if (watch.gradients_computed) watch.gradients_computed();
+    const at::NoGradGuard no_grad;
+    for (std::size_t p = 0; p < param_names_.size(); ++p) {
+      std::vector<at::Tensor> gradients;
+      for (Device& device : devices_) gradients.push_back(device.params[p].grad());
+      traffic_ += allreduce_tree(gradients);
+    }
+    if (watch.gradients_ready) watch.gradients_ready();
+    for (Device& device : devices_) {
+      for (std::size_t p = 0; p < param_names_.size(); ++p) {
+        device.optimizers[p]->step(device.params[p], device.params[p].mutable_grad(), input.lr);
+      }
+    }
+    if (watch.updated) watch.updated();
+    return tree_sum(losses);
+  }
+
+  double sum_shards(std::size_t i, const data::Batch& batch, int64_t samples) {
+    Device& device = devices_[i];
+    std::vector<at::Tensor> gradients;
+    for (at::Tensor& param : device.params) {
+      param.mutable_grad() = at::zeros_like(param);
+      gradients.push_back(param.grad());
+    }
+    const Range rows = virtual_shards_[i].rows(samples);
+    const auto compute = [&](int64_t shard, const data::Batch& part) {
+      const auto forward_and_backward = [&] {
+        return backward(model_.loss, forward(part.inputs, device, {.training = true}), part.targets, samples);
+      };
+      return shard == 0 ? forward_and_backward() : without_statistics(device.buffers, forward_and_backward);
+    };
+    return virtual_shards_[i].sum(data::slice(batch, rows.begin, rows.end, device.device), samples, gradients, compute);
+  }
+
   Watch watch_of(Probe* probe) {
     if (!probe) return {};
     const auto tell = [this, probe](void (Probe::*moment)(int64_t, const Probe::Parameters&)) {
@@ -114,6 +159,7 @@ class Scratch final : public Strategy {
   std::vector<at::Device> places_;
   std::vector<std::string> param_names_;
   std::vector<std::string> buffer_names_;
+  std::vector<VirtualShards> virtual_shards_;  // by device; empty unless `determinism: invariant`
   Traffic traffic_;
 };
 
@@ -141,6 +187,7 @@ const Entry entry = {
                              .choices = {"naive", "tree", "ring"}}},
                 .check = check},
     .ranks = Ranks::one_process,
+    .can_be_invariant = true,
     .make = make,
 };
 

@@ -8,12 +8,17 @@ namespace {
 
 class Single final : public Strategy {
  public:
-  explicit Single(const Context& context) : device_(context.devices.front()), worker_(context, device_) {}
+  explicit Single(const Context& context)
+      : device_(context.devices.front()),
+        worker_(context, device_),
+        virtual_shards_(virtual_shards_of(context.config, 1, 0)) {}
 
   Range shard(int64_t rows) const override { return {0, rows}; }
 
   StepResult step(const data::Batch& batch, const StepInput& input) override {
-    const double loss = worker_.compute_gradients(data::slice(batch, 0, batch.size(), device_), input.samples);
+    const data::Batch rows = data::slice(batch, 0, batch.size(), device_);
+    const double loss = virtual_shards_ ? worker_.compute_gradients(rows, input.samples, *virtual_shards_)
+                                        : worker_.compute_gradients(rows, input.samples);
     if (input.probe) input.probe->gradients_ready(0, worker_.parameters());
     worker_.update(input.lr);
     if (input.probe) input.probe->updated(0, worker_.parameters());
@@ -29,6 +34,7 @@ class Single final : public Strategy {
  private:
   at::Device device_;
   Worker worker_;
+  std::optional<VirtualShards> virtual_shards_;
 };
 
 std::unique_ptr<Strategy> make(const Context& context) { return std::make_unique<Single>(context); }
@@ -49,6 +55,7 @@ const Entry entry = {
     .variant = {.name = "single", .summary = "one device", .options = {}, .check = check},
     .ranks = Ranks::one_process,
     .splits_batch = false,
+    .can_be_invariant = true,
     .make = make,
 };
 

@@ -16,23 +16,24 @@ class Ddp final : public Strategy {
   explicit Ddp(const Context& context)
       : communicator_(context.communicator),
         worker_(context, context.devices.front()),
-        buckets_(worker_.replica(), communicator_, bucket_bytes(context.config), overlap(context.config)) {
+        ranges_(cut_buckets(worker_.replica(), bucket_bytes(context.config))),
+        virtual_shards_(virtual_shards_of(context.config, communicator_.size(), communicator_.rank())) {
+    if (!virtual_shards_) buckets_.emplace(worker_.replica(), communicator_, ranges_, overlap(context.config));
     state_loaded();
   }
 
-  Range shard(int64_t rows) const override { return split(rows, communicator_.size(), communicator_.rank()); }
+  Range shard(int64_t rows) const override {
+    return virtual_shards_ ? virtual_shards_->rows(rows) : split(rows, communicator_.size(), communicator_.rank());
+  }
 
   StepResult step(const data::Batch& batch, const StepInput& input) override {
-    buckets_.begin();
-    const double own_loss = worker_.compute_gradients(on_device(batch), input.samples, sum_over_ranks_);
-    buckets_.finish();
-    at::Tensor loss = at::full({1}, own_loss, at::TensorOptions().dtype(at::kDouble).device(device()));
-    communicator_.all_reduce(loss).wait();
+    const double loss = virtual_shards_ ? sum_along_tree(on_device(batch), input.samples)
+                                        : sum_in_buckets(on_device(batch), input.samples);
     if (input.probe) input.probe->gradients_ready(0, worker_.parameters());
     worker_.update(input.lr);
     if (input.probe) input.probe->updated(0, worker_.parameters());
     statistics_differ_ = true;
-    return {loss.item<double>()};
+    return {loss};
   }
 
   EvalCounts evaluate(const data::Batch& batch) override {
@@ -58,8 +59,11 @@ class Ddp final : public Strategy {
   }
 
   std::vector<Note> notes() const override {
-    return {{"buckets", static_cast<double>(buckets_.count()), ""},
-            {"buckets started in backward", static_cast<double>(buckets_.started_in_backward()), ""}};
+    std::vector<Note> notes = {{"buckets", static_cast<double>(ranges_.size()), ""}};
+    if (buckets_) {
+      notes.push_back({"buckets started in backward", static_cast<double>(buckets_->started_in_backward()), ""});
+    }
+    return notes;
   }
 
  private:
@@ -67,6 +71,20 @@ class Ddp final : public Strategy {
     return static_cast<int64_t>(std::llround(config.section("strategy").number("bucket_mb") * 1024 * 1024));
   }
   static bool overlap(const config::Config& config) { return config.section("strategy").boolean("overlap"); }
+
+  // Both leave the mean gradient of the global batch in the replica, and return the mean loss.
+  double sum_in_buckets(const data::Batch& own, int64_t samples) {
+    buckets_->begin();
+    const double own_loss = worker_.compute_gradients(own, samples, sum_over_ranks_);
+    buckets_->finish();
+    at::Tensor loss = at::full({1}, own_loss, at::TensorOptions().dtype(at::kDouble).device(device()));
+    communicator_.all_reduce(loss).wait();
+    return loss.item<double>();
+  }
+  double sum_along_tree(const data::Batch& own, int64_t samples) {
+    const double loss = worker_.compute_gradients(own, samples, *virtual_shards_);
+    return sum_over_ranks(communicator_, worker_.replica().gradients(), ranges_, loss);
+  }
 
   at::Device device() { return worker_.replica().device(); }
   data::Batch on_device(const data::Batch& batch) { return data::slice(batch, 0, batch.size(), device()); }
@@ -83,7 +101,9 @@ class Ddp final : public Strategy {
     communicator_.all_reduce(tensor).wait();
   };
   Worker worker_;
-  Buckets buckets_;
+  std::vector<Range> ranges_;
+  std::optional<VirtualShards> virtual_shards_;
+  std::optional<Buckets> buckets_;  // its hooks start all-reduces, which virtual shards do without
   bool statistics_differ_ = true;
 };
 
@@ -107,6 +127,7 @@ const Entry entry = {
                              .help = "start a bucket's all-reduce during backward, not after it"}},
                 .check = {}},
     .ranks = Ranks::one_per_device,
+    .can_be_invariant = true,
     .make = make,
 };
 
