@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <fstream>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -190,6 +191,34 @@ TEST_CASE("determinism: invariant gives the same bits to processes and threads, 
     hashes.insert(place.summary(way, "run" + std::to_string(++number))["weights_sha256"].get<std::string>());
   }
   REQUIRE(hashes.size() == 1);
+}
+
+TEST_CASE("a run can be replayed: identical, or the first epoch and tensor that differ, and what has changed") {
+  const Workplace place;
+  REQUIRE(place.run_train({"strategy=ddp", "devices=2"}, {"--run-dir", "first", "--quiet"}).exit == 0);
+  const std::vector<std::string> command = {mgt::test::program(), "verify", "--replay", "first"};
+  const Result same = run(command, place.folder().path());
+  INFO(same.err);
+  REQUIRE(same.exit == 0);
+  REQUIRE(same.out.find("identical: 2 epochs") == 0);
+
+  const std::string manifest = place.folder().path() + "/first/run.json";
+  json changed = json::parse(std::ifstream(manifest));
+  REQUIRE(changed["data_sha256"].get<std::string>().size() == 64);
+  REQUIRE(changed["weights"].size() == 2);
+  changed["libtorch"] = "2.10.0";
+  changed["weights"][1]["sha256"] = "other";
+  changed["weights"][1]["tensors"]["fc1.weight"] = "other";
+  place.folder().write("first/run.json", changed.dump());
+  const Result other = run(command, place.folder().path());
+  INFO(other.err);
+  REQUIRE(other.exit == 6);
+  REQUIRE(other.err.find("after epoch 2, first in fc1.weight; changed: libtorch: \"2.10.0\" then") !=
+          std::string::npos);
+
+  place.folder().write("first/run.json", "{\"weights\": 3}");
+  REQUIRE(run(command, place.folder().path()).exit == 4);
+  REQUIRE(run({mgt::test::program(), "verify", "--replay", "nowhere"}, place.folder().path()).exit == 4);
 }
 
 }  // namespace mgt::test

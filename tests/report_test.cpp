@@ -314,7 +314,7 @@ TEST_CASE("a disk that is full is an error that names the file") {
   report::RunFolder run(disk, "run", facts(), 0);
   CHECK(has(error_of([&] { run.run_started(info_of_two_devices()); }), "run/run.json"));
   CHECK(has(error_of([&] { run.epoch_done(third_epoch()); }), "run/metrics.jsonl"));
-  CHECK(has(error_of([&] { run.run_finished(good_summary()); }), "run/summary.json"));
+  CHECK(has(error_of([&] { run.run_finished(good_summary()); }), "run/run.json"));
 }
 
 }  // namespace mgt::test

@@ -1,15 +1,13 @@
 // `mgt train`: one run, told on the console and kept in its folder.
 #include "config/run.h"
-#include "config/writer.h"
 #include "config_arguments.h"
 #include "core/log.h"
 #include "launch/launcher.h"
-#include "machine.h"
 #include "program.h"
 #include "report/console.h"
 #include "report/fan_out.h"
 #include "report/run_folder.h"
-#include "versions.h"
+#include "run_facts.h"
 
 #include <CLI/CLI.hpp>
 
@@ -31,19 +29,6 @@ struct TrainOptions {
 log::Level log_level(const config::Run& run, bool quiet) {
   if (quiet || run.log_level == "warning") return log::Level::warning;
   return run.log_level == "debug" ? log::Level::debug : log::Level::info;
-}
-
-report::RunFacts facts_of(const Program& program, const config::Config& config, std::time_t started) {
-  std::vector<std::string> command = {"mgt"};
-  command.insert(command.end(), program.arguments.begin(), program.arguments.end());
-  return {.config = config::to_yaml(launch::schema(), config, false),
-          .mgt_version = mgt_version(),
-          .libtorch_version = libtorch_version(),
-          .cpu_model = cpu_model(),
-          .cores = cores(),
-          .seed = config::run_of(config).seed,
-          .command = command,
-          .started = started};
 }
 
 ExitCode run_training(const Program& program, const TrainOptions& options) {

@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "program.h"
+#include "replay.h"
 #include "verify/mutants.h"
 #include "verify/verifier.h"
 
@@ -22,6 +23,7 @@ struct VerifyOptions {
   std::optional<int64_t> steps;
   std::string precision;
   std::string inject;
+  std::string replay;
   bool all = false;
   bool invariant = false;
   bool full = false;
@@ -180,6 +182,7 @@ ExitCode check_invariance(verify::Verifier& verifier, int64_t virtual_shards) {
 }
 
 ExitCode verify_config(const Program& program, const VerifyOptions& options) {
+  if (!options.replay.empty()) return replay(program, options.replay);
   log::set_level(log::Level::warning);
   const auto read = [&](const std::vector<std::string>& overrides) {
     ConfigArguments arguments = options.config;
@@ -209,9 +212,12 @@ ExitCode verify_config(const Program& program, const VerifyOptions& options) {
 void add_verify(CLI::App& app, Program& program) {
   CLI::App* command = app.add_subcommand("verify", "Prove that a strategy computes what one device does");
   const auto options = std::make_shared<VerifyOptions>();
-  command->add_option("--config", options->config.name, "A YAML file, or one of the shipped configs")
-      ->required()
+  CLI::Option_group* subject = command->add_option_group("what to verify");
+  subject->add_option("--config", options->config.name, "A YAML file, or one of the shipped configs")
       ->type_name("NAME");
+  subject->add_option("--replay", options->replay, "Folder of a run: train it again, and compare the weights")
+      ->type_name("DIR");
+  subject->require_option(1);
   options->config.add_overrides(*command);
   command->add_option("--world", options->worlds, "Numbers of CPU devices, such as 1,2,3; absent: the config's devices")
       ->delimiter(',')

@@ -131,16 +131,20 @@ void save_weights(FileSystem& files, const std::string& path, const std::vector<
   write_safetensors(files, path, tensors);
 }
 
-std::string weights_sha256(const std::vector<StateSlice>& state) {
-  Sha256 hash;
+WeightsHash hash_weights(const std::vector<StateSlice>& state) {
+  WeightsHash hash;
+  Sha256 all;
   for (const auto& [name, slice] : whole_weights(weights_of(state))) {
     const at::Tensor content = slice.view.detach().cpu().contiguous();
-    const std::string label =
-        concat(name, " ", dtype_name(content.scalar_type()), " ", model::shape_text(slice.global), "\n");
-    hash.update(label.data(), label.size());
-    hash.update(content.const_data_ptr(), content.nbytes());
+    Sha256 own;
+    own.update(content.const_data_ptr(), content.nbytes());
+    hash.tensors.emplace_back(name, own.hex());
+    const std::string line = concat(name, " ", dtype_name(content.scalar_type()), " ", model::shape_text(slice.global),
+                                    " ", hash.tensors.back().second, "\n");
+    all.update(line.data(), line.size());
   }
-  return hash.hex();
+  hash.sha256 = all.hex();
+  return hash;
 }
 
 }  // namespace mgt::checkpoint

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "checkpoint/safetensors.h"
+#include "checkpoint/weights_hash.h"
 
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ void load_weights(const FileSystem& files, const std::string& path, std::vector<
 // Parameters and buffers of the slices that are primary and whole, as one safetensors file.
 void save_weights(FileSystem& files, const std::string& path, const std::vector<model::StateSlice>& state);
 
-// SHA-256 over names, shapes, dtypes and bytes of all parameters and buffers, in the order of their names.
-std::string weights_sha256(const std::vector<model::StateSlice>& state);
+// Over names, shapes, dtypes and bytes of all parameters and buffers.
+WeightsHash hash_weights(const std::vector<model::StateSlice>& state);
 
 }  // namespace mgt::checkpoint

@@ -59,4 +59,8 @@ std::string content_sha256(const Dataset& dataset) {
   return hash.hex();
 }
 
+std::string content_sha256(const Splits& splits) {
+  return sha256_hex(content_sha256(splits.train) + (splits.test ? content_sha256(*splits.test) : ""));
+}
+
 }  // namespace mgt::data

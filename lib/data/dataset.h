@@ -46,7 +46,8 @@ Dataset first_rows(const Dataset& dataset, int64_t count);
 // The same data set resident on `device`.
 Dataset to_device(const Dataset& dataset, at::Device device);
 
-// SHA-256 over inputs and targets as they lie in memory.
+// SHA-256 over inputs and targets as they lie in memory; of splits: over that of the training and of the test set.
 std::string content_sha256(const Dataset& dataset);
+std::string content_sha256(const Splits& splits);
 
 }  // namespace mgt::data

@@ -166,7 +166,8 @@ class Rank {
   void complete(train::Summary& summary) {
     gather_costs(summary);
     if (context_.rank != 0) return;
-    summary.weights_sha256 = checkpoint::weights_sha256(strategy_->state());
+    summary.weights_sha256 = checkpoint::hash_weights(strategy_->state()).sha256;
+    summary.data_sha256 = data::content_sha256(*context_.data);
     for (const strategy::Note& note : strategy_->notes()) summary.notes.emplace_back(note.name, note_text(note));
   }
 

@@ -2,11 +2,8 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "core/sha256.h"
 #include "core/text.h"
 #include "report/record_text.h"
-
-#include <nlohmann/json.hpp>
 
 #include <iomanip>
 #include <sstream>
@@ -45,37 +42,6 @@ std::string local_stamp(std::time_t time) {
   return time_text(parts, "%Y%m%d-%H%M%S");
 }
 
-std::string utc_time(std::time_t time) {
-  std::tm parts{};
-  gmtime_r(&time, &parts);
-  return time_text(parts, "%Y-%m-%dT%H:%M:%SZ");
-}
-
-std::string run_json(const RunFacts& facts, const train::RunInfo& info) {
-  nlohmann::ordered_json json = {
-      {"mgt", facts.mgt_version},
-      {"libtorch", facts.libtorch_version},
-      {"started", utc_time(facts.started)},
-      {"command", facts.command},
-      {"hardware", {{"cpu", facts.cpu_model}, {"cores", facts.cores}, {"devices", info.devices}}},
-      {"world_size", info.world_size},
-      {"threads_per_rank", info.threads_per_rank},
-      {"seed", facts.seed},
-      {"config_sha256", sha256_hex(facts.config)},
-      {"strategy", info.strategy},
-      {"model", info.model},
-      {"parameters", info.parameters},
-      {"data", info.data},
-      {"train_samples", info.train_samples},
-      {"test_samples", info.test_samples},
-      {"batch_size", info.batch_size},
-      {"steps_per_epoch", info.steps_per_epoch},
-      {"epochs", info.epochs},
-  };
-  if (info.bayes_accuracy) json["bayes_accuracy"] = *info.bayes_accuracy;
-  return json.dump(2) + "\n";
-}
-
 }  // namespace
 
 std::string new_run_folder(const FileSystem& files, const std::string& parent, const std::string& config_name,
@@ -91,9 +57,10 @@ RunFolder::RunFolder(FileSystem& files, std::string path, RunFacts facts, int64_
 
 void RunFolder::run_started(const train::RunInfo& info) {
   if (files_.kind(file(kRunFile)) != FileSystem::Kind::missing) throw folder_taken(path_);
+  info_ = info;
   guarded([&] {
     files_.make_directories(path_);
-    files_.write_whole(file(kRunFile), run_json(facts_, info));
+    write_manifest("");
     files_.write_whole(file("config.yaml"), facts_.config);
     files_.append(file("metrics.csv"), csv_header() + "\n");
     files_.append(file("log.txt"), "");
@@ -105,7 +72,11 @@ void RunFolder::step_done(const train::StepRecord& record) {
   if (every_steps_ > 0 && record.step % every_steps_ == 0) add_record(record);
 }
 
-void RunFolder::epoch_done(const train::EpochRecord& record) { add_record(record); }
+void RunFolder::epoch_done(const train::EpochRecord& record) {
+  add_record(record);
+  epochs_.push_back(record.weights);
+  guarded([&] { write_manifest(""); });
+}
 
 template <typename Record>
 void RunFolder::add_record(const Record& record) {
@@ -116,7 +87,14 @@ void RunFolder::add_record(const Record& record) {
 }
 
 void RunFolder::run_finished(const train::Summary& summary) {
-  guarded([&] { files_.write_whole(file("summary.json"), summary_json(summary) + "\n"); });
+  guarded([&] {
+    write_manifest(summary.data_sha256);
+    files_.write_whole(file("summary.json"), summary_json(summary) + "\n");
+  });
+}
+
+void RunFolder::write_manifest(const std::string& data_sha256) {
+  files_.write_whole(file(kRunFile), manifest_text(facts_, info_, epochs_, data_sha256));
 }
 
 }  // namespace mgt::report

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/file_system.h"
+#include "report/manifest.h"
 #include "train/records.h"
 
 #include <cstdint>
@@ -11,18 +12,6 @@
 #include <vector>
 
 namespace mgt::report {
-
-// What is known of a run before it starts.
-struct RunFacts {
-  std::string config;  // the resolved file
-  std::string mgt_version;
-  std::string libtorch_version;
-  std::string cpu_model;
-  int64_t cores = 0;
-  uint64_t seed = 0;
-  std::vector<std::string> command;  // the program and its arguments
-  std::time_t started = 0;
-};
 
 // The path of a folder that does not exist yet: PARENT/CONFIG-20261130-141500 in local time, with -2, -3, ... where
 // another run was as quick.
@@ -45,10 +34,14 @@ class RunFolder final : public train::Observer {
   template <typename Record>
   void add_record(const Record& record);
 
+  void write_manifest(const std::string& data_sha256);
+
   FileSystem& files_;
   std::string path_;
   RunFacts facts_;
   int64_t every_steps_;
+  train::RunInfo info_;
+  std::vector<checkpoint::WeightsHash> epochs_;
 };
 
 }  // namespace mgt::report

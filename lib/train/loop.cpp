@@ -1,5 +1,6 @@
 #include "train/loop.h"
 
+#include "checkpoint/weights.h"
 #include "comm/device.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -35,6 +36,7 @@ class Loop {
     for (int64_t epoch = 0; epoch < job_.epochs && !finished(); ++epoch) {
       EpochRecord record = train_epoch(epoch);
       evaluate_into(record);
+      if (job_.communicator.rank() == 0) record.weights = checkpoint::hash_weights(job_.strategy.state());
       observer_.epoch_done(record);
       add_to_summary(record);
     }

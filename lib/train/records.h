@@ -2,6 +2,8 @@
 // `train` fills them; `report` turns them into files and lines.
 #pragma once
 
+#include "checkpoint/weights_hash.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,6 +47,7 @@ struct EpochRecord {
   bool evaluated = false;
   int64_t test_correct = 0;
   int64_t test_total = 0;
+  checkpoint::WeightsHash weights;  // on rank 0
 };
 
 struct Summary {
@@ -60,6 +63,7 @@ struct Summary {
   double final_train_loss = 0;
   double first_step_s = 0;  // from exec to the end of the first step
   std::string weights_sha256;
+  std::string data_sha256;                                 // of the training set, then the test set
   int64_t peak_bytes = 0;                                  // largest over ranks
   int64_t bytes_sent = 0;                                  // summed over ranks and devices
   double comm_wait_s = 0;                                  // largest over ranks

@@ -1,0 +1,60 @@
+#include "replay.h"
+
+#include "config/run.h"
+#include "config_arguments.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "launch/launcher.h"
+#include "report/manifest.h"
+#include "run_facts.h"
+
+#include <iostream>
+#include <memory>
+
+namespace mgt {
+namespace {
+
+// Keeps the hashes of the epochs.
+class Hashes final : public train::Observer {
+ public:
+  Hashes(train::RunInfo& info, std::vector<checkpoint::WeightsHash>& epochs) : info_(info), epochs_(epochs) {}
+  void run_started(const train::RunInfo& info) override { info_ = info; }
+  void step_done(const train::StepRecord&) override {}
+  void epoch_done(const train::EpochRecord& record) override { epochs_.push_back(record.weights); }
+
+ private:
+  train::RunInfo& info_;
+  std::vector<checkpoint::WeightsHash>& epochs_;
+};
+
+}  // namespace
+
+ExitCode replay(const Program& program, const std::string& run_folder) {
+  log::set_level(log::Level::warning);
+  const report::Manifest before = report::read_manifest(program.files, run_folder);
+  if (before.epochs.empty()) {
+    throw CheckpointError(concat(run_folder, "/run.json: the run ended before its first epoch; nothing to compare"));
+  }
+  ConfigArguments arguments;
+  arguments.name = run_folder + "/config.yaml";
+  const config::Config config = read_config(program, arguments);
+  train::RunInfo info;
+  std::vector<checkpoint::WeightsHash> epochs;
+  const auto finished = [&](const train::Summary& summary) {
+    const std::string text = report::manifest_text(facts_of(program, config, 0), info, epochs, summary.data_sha256);
+    const std::string difference = report::difference(before, report::parse_manifest(text, "this run"));
+    if (!difference.empty()) throw NumericsError(concat("verify: ", run_folder, ": ", difference));
+    std::cout << "identical: " << counted(static_cast<int64_t>(epochs.size()), "epoch") << ", SHA-256 of the weights "
+              << epochs.back().sha256 << std::endl;
+  };
+  launch::run({.config = config,
+               .placement = launch::place(config),
+               .arguments = program.arguments,
+               .run_folder = "",
+               .make_observer = [&] { return std::make_unique<Hashes>(info, epochs); },
+               .finished = finished},
+              program.files);
+  return ExitCode::done;
+}
+
+}  // namespace mgt
