@@ -52,7 +52,7 @@ TEST_CASE("a wrong command line is one line and exit 2") {
   check_usage_error({"train", "--config", "lenet_1gpu", "--devices", "two"}, "--set devices=two");
   check_usage_error({"eval"}, "--run");
   check_usage_error({"eval", "--config", "lenet_1gpu"}, "weights");
-  check_usage_error({"eval", "--run", "/nowhere"}, "/nowhere/config.yaml");
+  check_usage_error({"eval", "--run", "/nowhere"}, "/nowhere: no run is there");
 }
 
 TEST_CASE("help and version are no errors") {

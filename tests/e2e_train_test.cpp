@@ -218,7 +218,62 @@ TEST_CASE("a run can be replayed: identical, or the first epoch and tensor that 
 
   place.folder().write("first/run.json", "{\"weights\": 3}");
   REQUIRE(run(command, place.folder().path()).exit == 4);
-  REQUIRE(run({mgt::test::program(), "verify", "--replay", "nowhere"}, place.folder().path()).exit == 4);
+  REQUIRE(run({mgt::test::program(), "verify", "--replay", "nowhere"}, place.folder().path()).exit == 2);
+}
+
+TEST_CASE("log.txt tells what the run said, and the error that ended it") {
+  const Workplace place;
+  const auto text = [&](const std::string& run_folder) {
+    std::ifstream file(place.folder().path() + "/" + run_folder + "/log.txt");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  REQUIRE(place.run_train({"strategy=ddp", "devices=2"}, {"--run-dir", "good", "--quiet"}).exit == 0);
+  REQUIRE(text("good").find("stand in for 2 devices") != std::string::npos);
+  REQUIRE(text("good").find("test acc: ") != std::string::npos);
+  for (const std::string strategy : {"single", "ddp"}) {
+    const std::vector<std::string> ways = {"strategy=" + strategy, strategy == "ddp" ? "devices=2" : "devices=1",
+                                           "optimizer.lr=1e30"};
+    REQUIRE(place.run_train(ways, {"--run-dir", strategy}).exit == 6);
+    REQUIRE(text(strategy).find("error: the loss is") != std::string::npos);
+  }
+}
+
+TEST_CASE("a stdout that is full or closed is an error or harmless, never a file of the run") {
+  const Workplace place;
+  const auto shell = [&](const std::string& command) {
+    return run({"/bin/sh", "-c", "MGT=" + mgt::test::program() + "; " + command}, place.folder().path());
+  };
+  const std::string train = "$MGT train --config small.yaml --set epochs=1 --json --run-dir ";
+  REQUIRE(shell(train + "a >/dev/full").exit == 2);
+  REQUIRE(shell(train + "b --set strategy=ddp --set devices=2 >/dev/full").exit == 2);
+  REQUIRE(shell("$MGT config schema >/dev/full").exit == 2);
+  REQUIRE(shell("$MGT --version >/dev/full").exit == 2);
+  REQUIRE(shell(train + "c >&-").exit == 0);
+  const Result log = shell("cat c/log.txt");
+  REQUIRE(log.out.find("test_acc") == std::string::npos);
+  REQUIRE(shell("$MGT config list | head -n 1 >/dev/null").exit == 0);
+}
+
+TEST_CASE("what only the model and the number of devices show is found by config check too") {
+  const Workplace place;
+  place.folder().write("split.yaml", "model: lenet\nstrategy: {name: layer_split, split: [1, 1]}\ndevices: 2\n");
+  place.folder().write("many.yaml", "model: lenet\nstrategy: layer_split\ndevices: 40\n");
+  for (const std::string file : {"split.yaml", "many.yaml"}) {
+    REQUIRE(run({mgt::test::program(), "config", "check", file}, place.folder().path()).exit == 2);
+    REQUIRE(run({mgt::test::program(), "train", "--config", file}, place.folder().path()).exit == 2);
+  }
+  REQUIRE(place.run_train({"optimizer.lr=1e300"}).exit == 2);
+}
+
+TEST_CASE("a folder without a finished run is said to be one") {
+  const Workplace place;
+  const Result nothing = run({mgt::test::program(), "eval", "--run", "nowhere"}, place.folder().path());
+  REQUIRE(nothing.exit == 2);
+  REQUIRE(nothing.err.find("no run is there") != std::string::npos);
+  REQUIRE(place.run_train({"optimizer.lr=1e30"}, {"--run-dir", "broken"}).exit == 6);
+  const Result broken = run({mgt::test::program(), "eval", "--run", "broken"}, place.folder().path());
+  REQUIRE(broken.exit == 4);
+  REQUIRE(broken.err.find("did not finish") != std::string::npos);
 }
 
 }  // namespace mgt::test

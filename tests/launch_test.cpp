@@ -59,21 +59,23 @@ const std::vector<Row> kRows = {
     // S-61, S-64: all, the first n, none.
     {"ddp", "auto", 3, "cuda:0, cuda:1, cuda:2", 3, "", ""},
     {"single", "auto", 3, "cuda:0", 1, "", ""},
-    {"ddp", "auto", 0, "cpu", 1, "no GPU found: training on the CPU", ""},
+    {"ddp", "auto", 0, "cpu", 1, "no GPU found: running on the CPU", ""},
     {"ddp", "2", 3, "cuda:0, cuda:1", 2, "", ""},
     {"ddp", "0", 3, "cpu", 1, "", ""},
     {"scratch", "2", 2, "cuda:0, cuda:1", 1, "", ""},
     // S-63: logical CPU devices in the number asked for.
     {"ddp", "2", 0, "cpu, cpu", 2, "no GPU found: 2 CPU ranks stand in for 2 devices", ""},
     {"scratch", "3", 0, "cpu, cpu, cpu", 1, "no GPU found: 3 CPU replicas stand in for 3 devices", ""},
-    {"single", "1", 0, "cpu", 1, "no GPU found: training on the CPU", ""},
+    {"single", "1", 0, "cpu", 1, "no GPU found: running on the CPU", ""},
     // S-65: what is missing is said.
     {"ddp", "4", 2, "cuda:0, cuda:1", 2, "",
      "devices: 4 asked for, this machine has 2 GPUs: training on cuda:0, cuda:1"},
     {"ddp", "[0, 5]", 2, "cuda:0", 1, "", "devices: cuda:5 not found, this machine has 2 GPUs: training on cuda:0"},
     {"scratch", "[1, 0]", 2, "cuda:1, cuda:0", 1, "", ""},
     // S-60: nothing left is the CPU.
-    {"single", "cuda:0", 0, "cpu", 1, "", "devices: cuda:0 not found, this machine has no GPU: training on cpu"},
+    {"single", "cuda:0", 0, "cpu", 1, "",
+     "devices: cuda:0 not found, this machine has no GPU: training on cpu; a count, such as devices: 2, makes CPUs "
+     "stand in for all"},
     {"ddp", "[3, 4]", 1, "cpu", 1, "", "devices: cuda:3, cuda:4 not found, this machine has 1 GPU: training on cpu"},
     // S-62: names of CPUs; kinds may be mixed within one process.
     {"ddp", "[cpu:0, cpu:1]", 2, "cpu, cpu", 2, "", ""},

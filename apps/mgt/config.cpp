@@ -32,7 +32,7 @@ ExitCode check(const Program& program, const std::vector<std::string>& names) {
   ExitCode code = ExitCode::done;
   for (const std::string& name : names) {
     try {
-      read_config(program, {.name = name, .set = {}, .devices = {}});
+      launch::check(read_config(program, {.name = name, .set = {}, .devices = {}}));
       std::cout << name << ": ok" << std::endl;
     } catch (const ConfigError& error) {
       std::cerr << "mgt: error: " << error.what() << std::endl;

@@ -1,6 +1,7 @@
 #include "config_arguments.h"
 
 #include "config/reader.h"
+#include "core/text.h"
 #include "launch/rank.h"
 
 #include <CLI/CLI.hpp>
@@ -23,6 +24,14 @@ config::Config read_config(const Program& program, const ConfigArguments& argume
   if (!arguments.devices.empty()) overrides.push_back("devices=" + arguments.devices);
   const std::string path = config::find_config(program.files, arguments.name, shipped_configs(program.files));
   return config::resolve(launch::schema(), config::read_file(program.files, path), overrides);
+}
+
+void check_run_folder(const FileSystem& files, const std::string& folder, const std::string& needed) {
+  const auto has = [&](const std::string& name) {
+    return files.kind(folder + "/" + name) == FileSystem::Kind::regular;
+  };
+  if (!has("config.yaml")) throw ConfigError(concat(folder, ": no run is there; name the folder of a run"));
+  if (!has(needed)) throw CheckpointError(concat(folder, ": the run there did not finish: it has no ", needed));
 }
 
 std::string shipped_configs(const FileSystem& files) {

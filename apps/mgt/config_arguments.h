@@ -23,4 +23,7 @@ config::Config read_config(const Program& program, const ConfigArguments& argume
 // Where the shipped configs lie: installed beside the program, else in the sources that it was built from.
 std::string shipped_configs(const FileSystem& files);
 
+// ConfigError: the folder holds no run. CheckpointError: one that ended before it left `needed`.
+void check_run_folder(const FileSystem& files, const std::string& folder, const std::string& needed);
+
 }  // namespace mgt

@@ -34,16 +34,17 @@ std::string quoted(const std::string& path) {
 }
 
 // A run's folder stands for its config and its weights; --set may change both.
-ConfigArguments arguments_of(const EvalOptions& options) {
+ConfigArguments arguments_of(const FileSystem& files, const EvalOptions& options) {
   ConfigArguments arguments = options.config;
   if (options.run_folder.empty()) return arguments;
+  check_run_folder(files, options.run_folder, "weights.safetensors");
   arguments.name = options.run_folder + "/config.yaml";
   arguments.set.insert(arguments.set.begin(), "init=" + quoted(options.run_folder + "/weights.safetensors"));
   return arguments;
 }
 
 ExitCode evaluate(const Program& program, const EvalOptions& options) {
-  const config::Config config = read_config(program, arguments_of(options));
+  const config::Config config = read_config(program, arguments_of(program.files, options));
   if (!config.top().has("init")) throw no_weights();
   const launch::Job job{
       .config = config,
@@ -55,6 +56,7 @@ ExitCode evaluate(const Program& program, const EvalOptions& options) {
           [&](const train::Summary& summary) {
             std::cout << (options.json ? report::evaluation_json(summary) : report::evaluation_line(summary))
                       << std::endl;
+            check_output();
           },
       .evaluate_only = true,
   };

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -36,6 +37,13 @@ int fail(ExitCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
+// A file opened later must not become stdout.
+void open_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", O_RDWR);  // takes the lowest number that is free: this one
+  }
+}
+
 ExitCode run(int argc, char** argv) {
   CLI::App app{"Trains image classifiers on one or many devices from one YAML file.", "mgt"};
   app.require_subcommand(0, 1);  // so that a misspelt one is named, not said to be missing
@@ -50,17 +58,21 @@ ExitCode run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // --help, --version
     app.exit(wanted);
+    mgt::check_output();
     return ExitCode::done;
   } catch (const CLI::ParseError& error) {
     throw mgt::ConfigError(first_line(error.what()) + "; see `mgt --help` and `mgt COMMAND --help`");
   }
   if (!program.action) throw mgt::ConfigError("no command given; see `mgt --help` and `mgt COMMAND --help`");
-  return program.action();
+  const ExitCode code = program.action();
+  mgt::check_output();
+  return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_closed_streams();
   keep_freed_memory();
   std::signal(SIGPIPE, SIG_IGN);  // a reader of our output that goes away does not end a training
   try {
@@ -68,7 +80,8 @@ int main(int argc, char** argv) {
   } catch (const mgt::Error& error) {
     return fail(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    return fail(ExitCode::internal, "out of memory; lower batch_size, or run fewer ranks on this machine");
+    return fail(ExitCode::comm,
+                "out of memory; lower batch_size or the model's size, or run fewer ranks on this machine");
   } catch (const std::exception& error) {
     return fail(ExitCode::internal, std::string("internal error: ") + error.what());
   } catch (...) {

@@ -21,6 +21,9 @@ struct Program {
   std::function<ExitCode()> action = {};  // of the subcommand that was given
 };
 
+// ConfigError where what was written to stdout did not get there, as on a full disk. A reader that has gone is none.
+void check_output();
+
 void add_train(CLI::App& app, Program& program);
 void add_eval(CLI::App& app, Program& program);
 void add_verify(CLI::App& app, Program& program);

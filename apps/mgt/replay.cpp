@@ -31,6 +31,7 @@ class Hashes final : public train::Observer {
 
 ExitCode replay(const Program& program, const std::string& run_folder) {
   log::set_level(log::Level::warning);
+  check_run_folder(program.files, run_folder, "run.json");
   const report::Manifest before = report::read_manifest(program.files, run_folder);
   if (before.epochs.empty()) {
     throw CheckpointError(concat(run_folder, "/run.json: the run ended before its first epoch; nothing to compare"));

@@ -31,6 +31,20 @@ log::Level log_level(const config::Run& run, bool quiet) {
   return run.log_level == "debug" ? log::Level::debug : log::Level::info;
 }
 
+// Ranks that are processes use the folder that was chosen here.
+std::vector<std::string> with_run_folder(std::vector<std::string> arguments, const TrainOptions& options,
+                                         const std::string& folder) {
+  if (options.run_folder.empty()) arguments.insert(arguments.end(), {"--run-dir", folder});
+  return arguments;
+}
+
+// The last line of a run that began and did not end well.
+void keep_error(FileSystem& files, const std::string& folder, const Error& error) {
+  const std::string path = folder + "/log.txt";
+  if (launch::is_rank_process() || files.kind(path) != FileSystem::Kind::regular) return;
+  files.append(path, std::string("error: ") + error.what() + "\n");
+}
+
 ExitCode run_training(const Program& program, const TrainOptions& options) {
   const config::Config config = read_config(program, options.config);
   const config::Run run = config::run_of(config);
@@ -47,7 +61,7 @@ ExitCode run_training(const Program& program, const TrainOptions& options) {
   const launch::Job job{
       .config = config,
       .placement = launch::place(config),
-      .arguments = program.arguments,
+      .arguments = with_run_folder(program.arguments, options, folder),
       .run_folder = folder,
       .make_observer =
           [&] {
@@ -57,9 +71,15 @@ ExitCode run_training(const Program& program, const TrainOptions& options) {
           [&](const train::Summary& summary) {
             run_folder.run_finished(summary);
             console.run_finished(summary);
+            check_output();
           },
   };
-  launch::run(job, program.files);
+  try {
+    launch::run(job, program.files);
+  } catch (const Error& error) {
+    keep_error(program.files, folder, error);
+    throw;
+  }
   return ExitCode::done;
 }
 

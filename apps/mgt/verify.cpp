@@ -64,6 +64,7 @@ NumericsError unequal(const verify::Verdict& verdict) {
 
 ExitCode check_worlds(verify::Verifier& verifier, const std::vector<int64_t>& worlds) {
   std::vector<verify::Case> cases;
+  cases.reserve(worlds.size());
   for (const int64_t world : worlds) cases.push_back({.overrides = {}, .world = world});
   if (cases.empty()) cases.push_back({.overrides = {}, .world = {}});
   for (const verify::Case& one : cases) {

@@ -195,6 +195,7 @@ TensorEntry read_entry(const std::string& name, const Json& tensor, int64_t data
 // Each byte of the data belongs to exactly one tensor.
 void check_layout(const std::map<std::string, TensorEntry>& tensors, int64_t data_bytes, const std::string& path) {
   std::vector<const TensorEntry*> in_order;
+  in_order.reserve(tensors.size());
   for (const auto& [name, entry] : tensors) in_order.push_back(&entry);
   std::ranges::sort(in_order, {}, [](const TensorEntry* entry) { return std::pair(entry->begin, entry->end); });
   int64_t covered = 0;

@@ -102,7 +102,7 @@ std::map<std::string, StateSlice> whole_weights(const std::vector<StateSlice>& w
 
 }  // namespace
 
-void load_weights(const FileSystem& files, const std::string& path, std::vector<StateSlice> state,
+void load_weights(const FileSystem& files, const std::string& path, const std::vector<StateSlice>& state,
                   bool buffers_optional) {
   const at::NoGradGuard no_grad;
   const Reader reader(files, path);

@@ -13,7 +13,7 @@ namespace mgt::checkpoint {
 // Fills every parameter and buffer slice from the file. The sets of names must be equal, shapes equal, floating dtypes
 // (converted to the slice's dtype; I64 for integer buffers), values finite. A file without any buffer is accepted for
 // a model with buffers only if `buffers_optional`. CheckpointError names file and tensor, and both shapes.
-void load_weights(const FileSystem& files, const std::string& path, std::vector<model::StateSlice> state,
+void load_weights(const FileSystem& files, const std::string& path, const std::vector<model::StateSlice>& state,
                   bool buffers_optional = false);
 
 // Parameters and buffers of the slices that are primary and whole, as one safetensors file.

@@ -76,7 +76,8 @@ std::vector<Option> run_options() {
       {.key = "init",
        .kind = Kind::text,
        .fallback = {},
-       .help = "A safetensors file with the first weights; absent: random ones."},
+       .help = "A safetensors file with the first weights, names and shapes as the model's (floating types are "
+               "converted); absent: random ones."},
   };
 }
 

@@ -14,6 +14,8 @@
 namespace mgt::config {
 namespace {
 
+constexpr double kLargestNumber = 1e30;  // fits into fp32, and so do products with it that are not absurd
+
 std::string described(const Node& node) {
   switch (node.kind) {
     case Node::Kind::scalar:
@@ -67,6 +69,9 @@ Number number_of(const Node& node, const std::string& key, const Bounds& bounds,
     fail(node.origin, key, concat(printable(text), " does not fit into 64 bits; write ", wanted_text, " that does"));
   }
   if (error != std::errc{} || !std::isfinite(static_cast<double>(value))) fail_type(node, key, wanted_text);
+  if (std::abs(static_cast<double>(value)) > kLargestNumber) {
+    fail(node.origin, key, concat(printable(text), " is out of range; it must be at most ", shortest(kLargestNumber)));
+  }
   check_bounds(bounds, static_cast<double>(value), node, key);
   return value;
 }

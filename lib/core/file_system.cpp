@@ -80,12 +80,15 @@ class RealFileSystem final : public FileSystem {
 
   void write_whole(const std::string& path, std::string_view content) override {
     const std::string temporary = path + ".tmp";
-    {
+    try {
       const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0644);
       write_all(file, content, temporary);
       if (::fsync(file.value()) != 0) throw_system_error(temporary);
+      if (::rename(temporary.c_str(), path.c_str()) != 0) throw_system_error(path);
+    } catch (...) {
+      ::unlink(temporary.c_str());
+      throw;
     }
-    if (::rename(temporary.c_str(), path.c_str()) != 0) throw_system_error(path);
     const std::filesystem::path parent = std::filesystem::path(path).parent_path();
     const Descriptor folder(parent.empty() ? "." : parent.string(), O_RDONLY | O_DIRECTORY);
     ::fsync(folder.value());

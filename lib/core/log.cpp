@@ -6,18 +6,30 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace mgt::log {
 namespace {
 
+using Severity = spdlog::level::level_enum;
+
+constexpr std::size_t kMostEarly = 1000;
+
 struct State {
-  std::shared_ptr<spdlog::logger> logger;
+  spdlog::logger console{"console", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
+  std::shared_ptr<spdlog::logger> file;                 // null until there is a file
+  std::vector<std::pair<Severity, std::string>> early;  // for the file, from before
   std::string prefix;
   std::mutex mutex;
 
-  State() : logger(std::make_shared<spdlog::logger>("mgt", std::make_shared<spdlog::sinks::stderr_sink_mt>())) {
-    logger->sinks().front()->set_pattern("%v");
-    logger->set_level(spdlog::level::info);
+  State() { console.set_pattern("%v"); }
+
+  void to_file(Severity level, const std::string& line) {
+    if (file)
+      file->log(level, "{}", line);
+    else if (early.size() < kMostEarly)
+      early.emplace_back(level, line);
   }
 };
 
@@ -26,10 +38,12 @@ State& state() {
   return instance;
 }
 
-void write(spdlog::level::level_enum level, const std::string& word, const std::string& message) {
+void write(Severity severity, const std::string& word, const std::string& message) {
   State& log = state();
   const std::lock_guard lock(log.mutex);
-  log.logger->log(level, "{}{}{}", word, log.prefix, message);
+  const std::string line = word + log.prefix + message;
+  log.console.log(severity, "{}", line);
+  if (severity >= spdlog::level::info) log.to_file(severity, log.prefix + message);
 }
 
 }  // namespace
@@ -37,17 +51,16 @@ void write(spdlog::level::level_enum level, const std::string& word, const std::
 void set_level(Level level) {
   constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
                                                    spdlog::level::off};
-  state().logger->set_level(kLevels[static_cast<int>(level)]);
+  state().console.set_level(kLevels[static_cast<int>(level)]);
 }
 
 void log_to_file(const std::string& path) {
   State& log = state();
   const std::lock_guard lock(log.mutex);
-  auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
-  file->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
-  log.logger->sinks().resize(1);
-  log.logger->sinks().push_back(std::move(file));
-  log.logger->flush_on(spdlog::level::info);
+  log.file = std::make_shared<spdlog::logger>("file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path));
+  log.file->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+  log.file->flush_on(spdlog::level::info);
+  for (const auto& [severity, line] : std::exchange(log.early, {})) log.to_file(severity, line);
 }
 
 void set_prefix(const std::string& prefix) {
@@ -59,5 +72,11 @@ void set_prefix(const std::string& prefix) {
 void debug(const std::string& message) { write(spdlog::level::debug, "", message); }
 void info(const std::string& message) { write(spdlog::level::info, "", message); }
 void warning(const std::string& message) { write(spdlog::level::warn, "warning: ", message); }
+
+void to_file(const std::string& message) {
+  State& log = state();
+  const std::lock_guard lock(log.mutex);
+  log.to_file(spdlog::level::info, message);
+}
 
 }  // namespace mgt::log

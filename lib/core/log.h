@@ -1,5 +1,6 @@
 // The logger: the only global, and the only way for lib/ to speak besides report/. No torch, no fmt in this header.
-// Messages go to stderr, one line each; `log_to_file` adds a copy in the run's folder. Any thread may log.
+// Messages go to stderr, one line each, and to the run's log.txt once it is known; those before are kept for it. Any
+// thread may log.
 #pragma once
 
 #include <string>
@@ -9,11 +10,12 @@ namespace mgt::log {
 enum class Level { debug, info, warning, off };
 
 void set_level(Level level);
-void log_to_file(const std::string& path);   // appends; replaces an earlier file
+void log_to_file(const std::string& path);  // appends, and begins with what was logged before; replaces an earlier file
 void set_prefix(const std::string& prefix);  // such as "rank 1: "; process-wide
 
 void debug(const std::string& message);
 void info(const std::string& message);
 void warning(const std::string& message);
+void to_file(const std::string& message);  // to log.txt alone: what stderr says elsewhere
 
 }  // namespace mgt::log

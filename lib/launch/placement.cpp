@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "launch/launcher.h"
+#include "model/entry.h"
 #include "strategy/entry.h"
 
 #include <sched.h>
@@ -15,7 +16,7 @@ namespace {
 
 using Devices = std::vector<std::string>;
 
-constexpr const char* kOneCpu = "no GPU found: training on the CPU";
+constexpr const char* kOneCpu = "no GPU found: running on the CPU";
 
 bool is_gpu(const std::string& device) { return device.starts_with("cuda"); }
 
@@ -42,6 +43,7 @@ class Chooser {
         run_.invariant ? 1 : run_.threads.value_or(std::max<int64_t>(1, machine_.cores / placement.world_size));
     placement.backend = backend();
     warn_of_idle_devices();
+    warn_of_too_many_threads();
     return std::move(decision_);
   }
 
@@ -99,7 +101,8 @@ class Chooser {
     if (run_.devices_strict) {
       config_.error_at("devices", here + ", and devices_strict is true; name devices that are here");
     }
-    decision_.warnings.push_back(concat("devices: ", here, ": training on ", join(found)));
+    const std::string more = machine_.gpus == 0 ? "; a count, such as devices: 2, makes CPUs stand in for all" : "";
+    decision_.warnings.push_back(concat("devices: ", here, ": training on ", join(found), more));
   }
 
   // Ranks share one communicator, and none joins CPUs with GPUs.
@@ -175,12 +178,25 @@ class Chooser {
                                         one ? " gets" : concat("..", count - 1, " get"), " no samples"));
   }
 
+  void warn_of_too_many_threads() {
+    const Placement& placement = decision_.placement;
+    const int64_t all = placement.threads_per_rank * placement.world_size;
+    if (!run_.threads || all <= 2 * machine_.cores) return;
+    decision_.warnings.push_back(concat("threads: ", counted(all, "thread"), " on ", counted(machine_.cores, "core"),
+                                        " wait for each other; lower threads, or leave it out"));
+  }
+
   const config::Config& config_;
   const config::Run run_;
   const strategy::Entry& entry_;
   const Machine machine_;
   Decision decision_;
 };
+
+void check_devices(const config::Config& config, const model::Model& model, const Decision& decision) {
+  const auto& check = strategy::entry_of(config).check_devices;
+  if (check) check(config, model, static_cast<int64_t>(decision.placement.devices.size()));
+}
 
 bool may_need_gpu(const config::DeviceRequest& request) {
   return request.automatic || request.count > 0 || std::ranges::any_of(request.names, is_gpu);
@@ -202,11 +218,18 @@ Machine this_machine(const config::Config& config) {
   return {.gpus = ask_driver ? comm::gpu_count() : 0, .cores = usable_cores()};
 }
 
+void check(const config::Config& config) {
+  const model::Model model = model::build(config);
+  if (config::run_of(config).devices_strict) return;  // another machine may have what this one has not
+  check_devices(config, model, decide(config, this_machine(config)));
+}
+
 Placement place(const config::Config& config) {
   const Decision decision = decide(config, this_machine(config));
-  if (is_rank_process()) return decision.placement;  // its launcher has said what there is to say
-  if (!decision.stand_in.empty()) log::info(decision.stand_in);
-  for (const std::string& warning : decision.warnings) log::warning(warning);
+  check_devices(config, model::build(config), decision);
+  const bool told = is_rank_process();  // by its launcher, but log.txt is this process's
+  if (!decision.stand_in.empty()) (told ? log::to_file : log::info)(decision.stand_in);
+  for (const std::string& warning : decision.warnings) (told ? log::to_file : log::warning)(warning);
   return decision.placement;
 }
 

@@ -5,6 +5,7 @@
 #include "comm/gloo/gloo.h"
 #include "comm/local/local.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/entry.h"
 #include "launch/data_fit.h"
@@ -115,6 +116,10 @@ class Rank {
     data::Order order = run_.shuffle ? data::shuffled_order(size, run_.seed) : data::file_order(size);
     if (context_.interposer) order = context_.interposer->order(std::move(order));
     data::Sampler sampler(size, run_.batch_size, order, config_.section("data").boolean("drop_last"));
+    if (run_.batch_size > size && context_.rank == 0) {
+      log::warning(concat("batch_size ", run_.batch_size, " is more than the ", counted(size, "training sample"),
+                          ": each epoch is one step"));
+    }
     if (sampler.steps_per_epoch() == 0) {
       config_.error_at("batch_size", concat(run_.batch_size, " is more than the ", size,
                                             " training samples, and drop_last leaves no batch"));
@@ -207,11 +212,23 @@ class Rank {
   std::unique_ptr<strategy::Strategy> strategy_;
 };
 
+// LibTorch's allocators say so in words alone.
+bool is_out_of_memory(const c10::Error& error) {
+  const std::string text = error.what();
+  return text.find("DefaultCPUAllocator") != std::string::npos || text.find("alloc_cpu") != std::string::npos ||
+         text.find("out of memory") != std::string::npos;
+}
+
 template <typename Work>
 train::Summary as_rank(Rank& rank, const RankContext& context, const Work& work) {
   try {
-    rank.prepare();
-    return work();
+    try {
+      rank.prepare();
+      return work();
+    } catch (const c10::Error& error) {
+      if (is_out_of_memory(error)) throw std::bad_alloc();
+      throw;
+    }
   } catch (...) {
     if (context.on_failure) context.on_failure();
     throw;

@@ -52,6 +52,9 @@ class Interposer {
   virtual strategy::Probe* probe() = 0;
 };
 
+// All that can be said of a config without its data. ConfigError.
+void check(const config::Config& config);
+
 struct RankContext {
   int64_t rank = 0;
   std::shared_ptr<const data::Splits> data = {};      // read-only: one for all ranks of a process

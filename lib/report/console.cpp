@@ -41,6 +41,10 @@ void Console::run_finished(const train::Summary& summary) {
   if (style_.json) return write(summary_json(summary));
   if (talks()) {
     for (const auto& [name, value] : summary.notes) write(name + ": " + value);
+    if (summary.steps < info_.steps_per_epoch * info_.epochs) {
+      write(concat("stopped after ", counted(summary.steps, "step"),
+                   ", as max_steps says; sec/epoch is for a whole epoch"));
+    }
     if (accuracies_.size() > 1) write("test acc per epoch: " + sparkline(accuracies_));
     if (!style_.run_folder.empty()) write("run folder: " + style_.run_folder);
   }

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "report/format.h"
 #include "report/record_text.h"
 
 #include <iomanip>
@@ -66,6 +67,7 @@ void RunFolder::run_started(const train::RunInfo& info) {
     files_.append(file("log.txt"), "");
   });
   log::log_to_file(file("log.txt"));
+  log::to_file(header_line(info));
 }
 
 void RunFolder::step_done(const train::StepRecord& record) {
@@ -91,6 +93,7 @@ void RunFolder::run_finished(const train::Summary& summary) {
     write_manifest(summary.data_sha256);
     files_.write_whole(file("summary.json"), summary_json(summary) + "\n");
   });
+  log::to_file(last_line(summary, "en"));
 }
 
 void RunFolder::write_manifest(const std::string& data_sha256) {

@@ -14,25 +14,31 @@
 namespace mgt::strategy::layer_split {
 namespace {
 
-// How many blocks go on each device: as the config says, or balanced by multiply-adds.
-std::vector<Range> cut_model(const Context& context) {
-  const auto devices = static_cast<int64_t>(context.devices.size());
-  const auto blocks = static_cast<int64_t>(context.model.blocks.size());
+void check_devices(const config::Config& config, const model::Model& model, int64_t devices) {
+  const auto blocks = static_cast<int64_t>(model.blocks.size());
   if (devices > blocks) {
-    context.config.error_at("devices", concat(devices, " devices for the ", blocks, " blocks of ", context.model.name,
-                                              "; use at most ", blocks));
+    config.error_at("devices",
+                    concat(devices, " devices for the ", blocks, " blocks of ", model.name, "; use at most ", blocks));
   }
-  const config::Section& section = context.config.section("strategy");
-  if (!section.has("split")) return balanced_cut(context.model.multiply_adds(), devices);
+  const config::Section& section = config.section("strategy");
+  if (!section.has("split")) return;
   const std::vector<int64_t>& counts = section.integers("split");
   if (static_cast<int64_t>(counts.size()) != devices ||
       std::accumulate(counts.begin(), counts.end(), int64_t{0}) != blocks) {
-    context.config.error_at("strategy.split", concat("[", join(counts), "] must be ", devices,
-                                                     " numbers of blocks that add up to ", blocks));
+    config.error_at("strategy.split",
+                    concat("[", join(counts), "] must be ", devices, " numbers of blocks that add up to ", blocks));
   }
+}
+
+// How many blocks go on each device: as the config says, or balanced by multiply-adds.
+std::vector<Range> cut_model(const Context& context) {
+  const auto devices = static_cast<int64_t>(context.devices.size());
+  check_devices(context.config, context.model, devices);
+  const config::Section& section = context.config.section("strategy");
+  if (!section.has("split")) return balanced_cut(context.model.multiply_adds(), devices);
   std::vector<Range> ranges;
   int64_t begin = 0;
-  for (const int64_t count : counts) {
+  for (const int64_t count : section.integers("split")) {
     ranges.push_back({begin, begin + count});
     begin += count;
   }
@@ -120,6 +126,7 @@ const Entry entry = {
                 .check = {}},
     .ranks = Ranks::one_process,
     .splits_batch = false,
+    .check_devices = check_devices,
     .make = make,
 };
 
