@@ -253,6 +253,30 @@ TEST_CASE("without determinism: invariant the bits do depend on the number of de
   REQUIRE(hash(1) != hash(2));
 }
 
+TEST_CASE("evaluation counts every sample once on 1 to 8 devices, whatever their number (S-74, D-1, E-12)") {
+  // The real loop and its batches; with lr 0 the weights are the same everywhere, so the counts must be.
+  const std::string yaml =
+      "model: lenet\ndata: {name: synthetic, train: 64, test: 10000}\noptimizer: {name: sgd, lr: 0}\n";
+  verify::Request asked = request(yaml, {1}, 1);
+  asked.precision = "";
+  verify::Verifier verifier(asked);
+  for (const int64_t rows : {1, 7, 16, 96, 9973, 10000}) {
+    std::set<int64_t> counts;
+    for (int64_t devices = 1; devices <= 8; ++devices) {
+      for (const std::string strategy : {"ddp", "scratch", "data_parallel"}) {
+        if (strategy != "ddp" && devices % 3 != 0) continue;
+        INFO(rows << " rows under " << strategy << " on " << devices);
+        const train::Summary summary =
+            verifier.train({.overrides = {"strategy=" + strategy, "launch=threads", concat("data.test_limit=", rows)},
+                            .world = devices});
+        REQUIRE(summary.test_total == rows);
+        counts.insert(summary.test_correct);
+        REQUIRE(counts.size() == 1);
+      }
+    }
+  }
+}
+
 TEST_CASE("rows that are the same on every rank prove nothing, and are refused") {
   const auto same = std::make_shared<data::Splits>();
   same->train = {.name = "same",
