@@ -191,6 +191,9 @@ void Verifier::check(const config::Config& config, const std::vector<std::string
     Findings findings(bounds);
     verdict.failed = run(config, expected, findings, make_fault);
     verdict.largest = findings.largest();
+    for (const auto& [quantity, difference] : verdict.largest) {
+      verdict.bounds[quantity] = bounds.of(quantity, difference.tensor);
+    }
     if (const auto& first = findings.first_out_of_bounds()) {
       verdict.failed = text_of(first->first, first->second, bounds, setting);
     }

@@ -39,6 +39,7 @@ struct Verdict {
   std::optional<std::string> refused;         // why no such run is possible, in the words of the config check
   std::optional<std::string> failed;          // what differs first, or how the run broke off
   std::map<Quantity, Difference> largest;     // of what was compared
+  std::map<Quantity, double> bounds;          // in force for the tensors of `largest`
   int64_t undetermined = 0;                   // tensors that rounding alone decides, and that were not compared
   std::optional<double> not_one_device = {};  // `bn: local`: how far it is from one device
   double largest_size() const;
