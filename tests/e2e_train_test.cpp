@@ -203,7 +203,9 @@ TEST_CASE("a run can be replayed: identical, or the first epoch and tensor that 
   REQUIRE(same.out.find("identical: 2 epochs") == 0);
 
   const std::string manifest = place.folder().path() + "/first/run.json";
-  json changed = json::parse(std::ifstream(manifest));
+  std::ifstream manifest_file(manifest);
+  const std::string original(std::istreambuf_iterator<char>(manifest_file), {});
+  json changed = json::parse(original);
   REQUIRE(changed["data_sha256"].get<std::string>().size() == 64);
   REQUIRE(changed["weights"].size() == 2);
   changed["libtorch"] = "2.10.0";
@@ -215,6 +217,13 @@ TEST_CASE("a run can be replayed: identical, or the first epoch and tensor that 
   REQUIRE(other.exit == 6);
   REQUIRE(other.err.find("after epoch 2, first in fc1.weight; changed: libtorch: \"2.10.0\" then") !=
           std::string::npos);
+
+  changed = json::parse(std::ifstream(manifest));
+  changed["libtorch"] = "2.10.0";
+  changed["weights"].erase(1);  // as an interrupted run leaves it
+  changed["weights"][0] = json::parse(original)["weights"][0];
+  place.folder().write("first/run.json", changed.dump());
+  REQUIRE(run(command, place.folder().path()).out.find("identical: 1 epoch,") == 0);
 
   place.folder().write("first/run.json", "{\"weights\": 3}");
   REQUIRE(run(command, place.folder().path()).exit == 4);

@@ -38,11 +38,14 @@ ExitCode replay(const Program& program, const std::string& run_folder) {
   }
   ConfigArguments arguments;
   arguments.name = run_folder + "/config.yaml";
+  const config::Config original = read_config(program, arguments);
+  // A run that was interrupted is replayed as far as it got.
+  arguments.set.push_back(concat("epochs=", before.epochs.size()));
   const config::Config config = read_config(program, arguments);
   train::RunInfo info;
   std::vector<checkpoint::WeightsHash> epochs;
   const auto finished = [&](const train::Summary& summary) {
-    const std::string text = report::manifest_text(facts_of(program, config, 0), info, epochs, summary.data_sha256);
+    const std::string text = report::manifest_text(facts_of(program, original, 0), info, epochs, summary.data_sha256);
     const std::string difference = report::difference(before, report::parse_manifest(text, "this run"));
     if (!difference.empty()) throw NumericsError(concat("verify: ", run_folder, ": ", difference));
     std::cout << "identical: " << counted(static_cast<int64_t>(epochs.size()), "epoch") << ", SHA-256 of the weights "
