@@ -104,6 +104,18 @@ void compare_run(const std::string& name, const std::string& optimizer, const Wa
   }
 }
 
+// With what PyTorch computed on one device: steps, counts, and the statistics of every replica that has them.
+void compare_single(const test::Outcome& outcome, const json& run) {
+  compare_steps(outcome, run["records"]);
+  REQUIRE(outcome.test.correct == run["test"]["correct"].get<int64_t>());
+  for (const auto& replica : outcome.replicas) {
+    for (const auto& [name, values] : run["running"].items()) {
+      INFO(name);
+      compare_summary(replica.at(name), values);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("plain SGD equals PyTorch under every strategy (S-04, S-28, S-51)") {
@@ -190,12 +202,7 @@ TEST_CASE("residual networks with BatchNorm equal PyTorch on one device (S-45)")
                                                  .order = {},
                                                  .init = golden_file(name + "_init.safetensors"),
                                                  .fill = {}});
-      compare_steps(outcome, run["records"]);
-      REQUIRE(outcome.test.correct == run["test"]["correct"].get<int64_t>());
-      for (const auto& [tensor_name, values] : run["running"].items()) {
-        INFO(tensor_name);
-        compare_summary(outcome.replicas.front().at(tensor_name), values);
-      }
+      compare_single(outcome, run);
     }
   }
 }
@@ -218,14 +225,7 @@ TEST_CASE("BatchNorm with synchronised statistics equals PyTorch on one device, 
                          .order = {},
                          .init = golden_file(name + "_init.safetensors"),
                          .fill = {}});
-        compare_steps(outcome, run["records"]);
-        REQUIRE(outcome.test.correct == run["test"]["correct"].get<int64_t>());
-        for (const auto& replica : outcome.replicas) {
-          for (const auto& [tensor_name, values] : run["running"].items()) {
-            INFO(tensor_name);
-            compare_summary(replica.at(tensor_name), values);
-          }
-        }
+        compare_single(outcome, run);
       }
     }
   }
