@@ -1,7 +1,7 @@
 // Whole runs of the built program: what it prints, what it leaves, and that a run can be had again to the bit.
 #include "process.h"
-#include "temporary_folder.h"
 #include "test.h"
+#include "workplace.h"
 
 #include <nlohmann/json.hpp>
 
@@ -16,49 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kConfig = R"(# A small net on synthetic pictures.
-model: {name: lenet, channels: [4, 6], hidden: 16, init_std: 0.1}
-data: {name: synthetic, train: 300, test: 101}
-strategy: single
-devices: 1
-batch_size: 64
-epochs: 2
-threads: 1
-seed: 3
-optimizer: {name: sgd, lr: 0.1}
-)";
-
 const std::vector<std::string> kSingle = {"strategy=single", "devices=1"};
-
-// A folder with the small config in it, where the program is run.
-class Workplace {
- public:
-  Workplace() { folder_.write("small.yaml", kConfig); }
-  const TemporaryFolder& folder() const { return folder_; }
-
-  std::vector<std::string> train(const std::vector<std::string>& overrides,
-                                 const std::vector<std::string>& arguments = {}) const {
-    std::vector<std::string> command = {mgt::test::program(), "train", "--config", "small.yaml"};
-    for (const std::string& override : overrides) command.insert(command.end(), {"--set", override});
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    return command;
-  }
-
-  Result run_train(const std::vector<std::string>& overrides, const std::vector<std::string>& arguments = {}) const {
-    return run(train(overrides, arguments), folder_.path());
-  }
-
-  // The summary that `--json` prints, alone on stdout.
-  json summary(const std::vector<std::string>& overrides, const std::string& run_folder) const {
-    const Result result = run_train(overrides, {"--json", "--run-dir", run_folder});
-    INFO(result.err);
-    REQUIRE(result.exit == 0);
-    return json::parse(result.out);
-  }
-
- private:
-  TemporaryFolder folder_;
-};
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -191,43 +149,6 @@ TEST_CASE("determinism: invariant gives the same bits to processes and threads, 
     hashes.insert(place.summary(way, "run" + std::to_string(++number))["weights_sha256"].get<std::string>());
   }
   REQUIRE(hashes.size() == 1);
-}
-
-TEST_CASE("a run can be replayed: identical, or the first epoch and tensor that differ, and what has changed") {
-  const Workplace place;
-  REQUIRE(place.run_train({"strategy=ddp", "devices=2"}, {"--run-dir", "first", "--quiet"}).exit == 0);
-  const std::vector<std::string> command = {mgt::test::program(), "verify", "--replay", "first"};
-  const Result same = run(command, place.folder().path());
-  INFO(same.err);
-  REQUIRE(same.exit == 0);
-  REQUIRE(same.out.find("identical: 2 epochs") == 0);
-
-  const std::string manifest = place.folder().path() + "/first/run.json";
-  std::ifstream manifest_file(manifest);
-  const std::string original(std::istreambuf_iterator<char>(manifest_file), {});
-  json changed = json::parse(original);
-  REQUIRE(changed["data_sha256"].get<std::string>().size() == 64);
-  REQUIRE(changed["weights"].size() == 2);
-  changed["libtorch"] = "2.10.0";
-  changed["weights"][1]["sha256"] = "other";
-  changed["weights"][1]["tensors"]["fc1.weight"] = "other";
-  place.folder().write("first/run.json", changed.dump());
-  const Result other = run(command, place.folder().path());
-  INFO(other.err);
-  REQUIRE(other.exit == 6);
-  REQUIRE(other.err.find("after epoch 2, first in fc1.weight; changed: libtorch: \"2.10.0\" then") !=
-          std::string::npos);
-
-  changed = json::parse(std::ifstream(manifest));
-  changed["libtorch"] = "2.10.0";
-  changed["weights"].erase(1);  // as an interrupted run leaves it
-  changed["weights"][0] = json::parse(original)["weights"][0];
-  place.folder().write("first/run.json", changed.dump());
-  REQUIRE(run(command, place.folder().path()).out.find("identical: 1 epoch,") == 0);
-
-  place.folder().write("first/run.json", "{\"weights\": 3}");
-  REQUIRE(run(command, place.folder().path()).exit == 4);
-  REQUIRE(run({mgt::test::program(), "verify", "--replay", "nowhere"}, place.folder().path()).exit == 2);
 }
 
 TEST_CASE("log.txt tells what the run said, and the error that ended it") {

@@ -30,7 +30,8 @@ void check_run_folder(const FileSystem& files, const std::string& folder, const 
   const auto has = [&](const std::string& name) {
     return files.kind(folder + "/" + name) == FileSystem::Kind::regular;
   };
-  if (!has("config.yaml")) throw ConfigError(concat(folder, ": no run is there; name the folder of a run"));
+  if (!has("config.yaml"))
+    throw ConfigError(concat(folder, ": no run is there (it has no config.yaml); name the folder of a run"));
   if (!has(needed)) throw CheckpointError(concat(folder, ": the run there did not finish: it has no ", needed));
 }
 

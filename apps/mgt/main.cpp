@@ -1,4 +1,5 @@
 // The program: its command line, the only catch-all, the only exit codes.
+#include "core/text.h"
 #include "launch/launcher.h"
 #include "program.h"
 #include "versions.h"
@@ -77,13 +78,15 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of our output that goes away does not end a training
   try {
     return static_cast<int>(run(argc, argv));
+  } catch (const mgt::InternalError& error) {
+    return fail(error.code(), mgt::concat("internal error: ", first_line(error.what()), "; please report this"));
   } catch (const mgt::Error& error) {
     return fail(error.code(), error.what());
   } catch (const std::bad_alloc&) {
     return fail(ExitCode::comm,
                 "out of memory; lower batch_size or the model's size, or run fewer ranks on this machine");
   } catch (const std::exception& error) {
-    return fail(ExitCode::internal, std::string("internal error: ") + error.what());
+    return fail(ExitCode::internal, mgt::concat("internal error: ", first_line(error.what()), "; please report this"));
   } catch (...) {
     return fail(ExitCode::internal, "internal error of an unknown type; please report this");
   }

@@ -3,6 +3,7 @@
 #include "config_arguments.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "launch/placement.h"
 #include "program.h"
 #include "replay.h"
 #include "verify/mutants.h"
@@ -10,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <iomanip>
 #include <iostream>
 #include <memory>
@@ -55,7 +57,13 @@ void print_details(const verify::Verdict& verdict) {
   }
   if (verdict.not_one_device) {
     std::cout << "  equal to one device that normalises each shard by itself; with bn: local that is not one device: "
-              << "differences up to " << brief(*verdict.not_one_device) << '\n';
+              << "differences up to " << brief(verdict.not_one_device->size) << " in " << verdict.not_one_device->tensor
+              << '\n';
+  }
+  const auto is_wide = [&](const auto& bound) { return bound.second > verdict.base_bound; };
+  if (std::ranges::any_of(verdict.bounds, is_wide)) {
+    std::cout << "  bounds above " << brief(verdict.base_bound) << " are learned: 64 times what rounding makes of one "
+              << "device that adds the rows in another order\n";
   }
 }
 
@@ -68,6 +76,9 @@ ExitCode check_worlds(verify::Verifier& verifier, const std::vector<int64_t>& wo
   cases.reserve(worlds.size());
   for (const int64_t world : worlds) cases.push_back({.overrides = {}, .world = world});
   if (cases.empty()) cases.push_back({.overrides = {}, .world = {}});
+  for (const verify::Case& one : cases) {
+    if (const std::string refusal = verifier.refusal(one); !refusal.empty()) throw ConfigError(refusal);
+  }
   for (const verify::Case& one : cases) {
     const verify::Verdict verdict = verifier.check(one);
     if (verdict.refused) throw ConfigError(*verdict.refused);
@@ -83,7 +94,7 @@ ExitCode check_worlds(verify::Verifier& verifier, const std::vector<int64_t>& wo
 struct Line {
   int64_t equal = 0;
   double largest = 0;
-  std::optional<double> not_one_device;
+  std::optional<verify::Difference> not_one_device;
 };
 
 ExitCode check_all(verify::Verifier& verifier, const std::vector<verify::Case>& cases) {
@@ -117,7 +128,7 @@ ExitCode check_all(verify::Verifier& verifier, const std::vector<verify::Case>& 
     if (line.equal == 0) continue;
     std::cout << std::left << std::setw(34) << name << std::setw(14) << counted(line.equal, "case")
               << "equal, largest difference " << brief(line.largest);
-    if (line.not_one_device) std::cout << " (its reference; one device: " << brief(*line.not_one_device) << ")";
+    if (line.not_one_device) std::cout << " (its reference; one device: " << brief(line.not_one_device->size) << ")";
     std::cout << '\n';
   }
   std::cout << counted(equal, "case") << " equal" << std::endl;
@@ -128,7 +139,13 @@ ExitCode check_all(verify::Verifier& verifier, const std::vector<verify::Case>& 
   return ExitCode::done;
 }
 
-ExitCode check_mutants(verify::Verifier& verifier, const std::string& name) {
+// Why this mutant is not seeded into this run, or "".
+std::string impossible(const verify::Mutant& mutant, const config::Config& config, const verify::Verdict& right) {
+  if (right.refused) return *right.refused;
+  return mutant.harmless ? mutant.harmless(config, right.largest.contains(verify::Quantity::evaluation)) : "";
+}
+
+ExitCode check_mutants(verify::Verifier& verifier, const config::Config& config, const std::string& name) {
   int64_t survived = 0, ran = 0;
   bool known = false;  // a mutant of that name, though not in this config
   for (const verify::Mutant& mutant : verify::mutants()) {
@@ -136,8 +153,8 @@ ExitCode check_mutants(verify::Verifier& verifier, const std::string& name) {
     for (const std::string& strategy : mutant.strategies) {
       const verify::Case one = verify::case_of(mutant, strategy);
       const verify::Verdict right = verifier.check(one);
-      if (right.refused) {
-        std::cout << "not possible " << mutant.name << " (" << strategy << "): " << *right.refused << std::endl;
+      if (const std::string reason = impossible(mutant, config, right); !reason.empty()) {
+        std::cout << "not possible " << mutant.name << " (" << strategy << "): " << reason << std::endl;
         known = true;
         continue;
       }
@@ -190,8 +207,26 @@ ExitCode check_invariance(verify::Verifier& verifier, int64_t virtual_shards) {
   return ExitCode::done;
 }
 
+void check_options(const VerifyOptions& options) {
+  if (options.full && !options.all && options.inject.empty()) {
+    throw ConfigError("--full goes with --all or --inject; without them the model has its own size already");
+  }
+  std::vector<int64_t> worlds = options.worlds;
+  std::ranges::sort(worlds);
+  const auto twice = std::ranges::adjacent_find(worlds);
+  if (twice != worlds.end()) throw ConfigError(concat("--world: ", *twice, " is there twice"));
+}
+
+// The devices of the config may be others than those that the user thinks of.
+void tell_devices(const config::Config& config) {
+  const launch::Decision decision = launch::decide(config, launch::this_machine(config));
+  if (!decision.stand_in.empty()) log::warning(decision.stand_in);
+  for (const std::string& warning : decision.warnings) log::warning(warning);
+}
+
 ExitCode verify_config(const Program& program, const VerifyOptions& options) {
   if (!options.replay.empty()) return replay(program, options.replay);
+  check_options(options);
   log::set_level(log::Level::warning);
   const auto read = [&](const std::vector<std::string>& overrides) {
     ConfigArguments arguments = options.config;
@@ -211,9 +246,10 @@ ExitCode verify_config(const Program& program, const VerifyOptions& options) {
   verify::Verifier verifier(request);
   const std::vector<std::string> shortening = verifier.shortening();  // may throw: before anything is printed
   std::cout << "each run: " << join(shortening) << std::endl;
-  if (!options.inject.empty()) return check_mutants(verifier, options.inject);
+  if (!options.inject.empty()) return check_mutants(verifier, read({}), options.inject);
   if (options.invariant) return check_invariance(verifier, config::run_of(read({})).virtual_shards);
   if (options.all) return check_all(verifier, verify::all_cases(request));
+  if (request.worlds.empty()) tell_devices(read({}));
   return check_worlds(verifier, request.worlds);
 }
 
@@ -225,29 +261,36 @@ void add_verify(CLI::App& app, Program& program) {
   CLI::Option_group* subject = command->add_option_group("what to verify");
   subject->add_option("--config", options->config.name, "A YAML file, or one of the shipped configs")
       ->type_name("NAME");
-  subject->add_option("--replay", options->replay, "Folder of a run: train it again, and compare the weights")
-      ->type_name("DIR");
+  CLI::Option* replayed =
+      subject->add_option("--replay", options->replay, "Folder of a run: train it again, and compare the weights")
+          ->type_name("DIR");
   subject->require_option(1);
   options->config.add_overrides(*command);
-  command->add_option("--world", options->worlds, "Numbers of CPU devices, such as 1,2,3; absent: the config's devices")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 64))
-      ->type_name("K,...");
-  command->add_option("--steps", options->steps, "Optimizer steps of each run; absent: 6, with --all 4")
-      ->check(CLI::Range(1, 10000));
-  command->add_option("--precision", options->precision, "fp64, or fp32 with a bound learned from one device")
-      ->check(CLI::IsMember({"fp64", "fp32"}));
+  CLI::Option* world = command
+                           ->add_option("--world", options->worlds,
+                                        "Numbers of CPU devices, such as 1,2,3; absent: the config's devices")
+                           ->delimiter(',')
+                           ->check(CLI::Range(1, 64))
+                           ->type_name("K,...");
+  CLI::Option* steps =
+      command->add_option("--steps", options->steps, "Optimizer steps of each run; absent: 6, with --all 4")
+          ->check(CLI::Range(1, 10000));
+  CLI::Option* precision =
+      command->add_option("--precision", options->precision, "fp64, or fp32 with a bound learned from one device")
+          ->check(CLI::IsMember({"fp64", "fp32"}));
   CLI::Option* all =
       command->add_flag("--all", options->all, "Every strategy, number of devices, communicator, option and optimizer");
   CLI::Option* invariant =
       command->add_flag("--invariant", options->invariant,
                         "determinism: invariant gives the same bits on any number of devices; and what it costs");
-  command->add_flag("--full", options->full, "With --all and --inject: the model in its own size");
+  CLI::Option* full = command->add_flag("--full", options->full, "With --all and --inject: the model in its own size");
   CLI::Option* inject =
       command->add_option("--inject", options->inject, "Seed an error, or all of them, and see that it is found")
           ->type_name("MUTANT");
   all->excludes(invariant)->excludes(inject);
-  invariant->excludes(inject);
+  invariant->excludes(inject)->excludes(world);
+  inject->excludes(world);
+  for (CLI::Option* option : {world, steps, precision, all, invariant, full, inject}) replayed->excludes(option);
   command->callback(
       [options, &program] { program.action = [options, &program] { return verify_config(program, *options); }; });
 }

@@ -9,7 +9,7 @@ Interrupted::Interrupted(int signal_number)
             signal_number == SIGINT ? "stopped by Ctrl-C" : "stopped by SIGTERM") {}
 
 void require(bool holds, const std::string& rule) {
-  if (!holds) throw InternalError("internal error: " + rule + "; please report this");
+  if (!holds) throw InternalError("broken rule: " + rule);
 }
 
 void throw_error(ExitCode code, const std::string& message) {

@@ -19,7 +19,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kLargest = 64 << 20;  // bytes of a manifest
 
-const std::set<std::string> kNoFacts = {"started", "command", "weights"};  // two runs may differ in them
+const std::set<std::string> kNoFacts = {"started", "command", "working_directory",
+                                        "weights"};  // two runs may differ in them
 
 std::string utc_time(std::time_t time) {
   std::tm parts{};
@@ -51,15 +52,9 @@ checkpoint::WeightsHash hash_of(const nlohmann::json& json) {
   return hash;
 }
 
-std::string changed_facts(const Manifest& before, const Manifest& now) {
-  std::vector<std::string> changes;
-  for (const auto& [name, value] : before.facts) {
-    const auto other = now.facts.find(name);
-    if (other != now.facts.end() && other->second != value) {
-      changes.push_back(concat(name, ": ", shortened(value, 80), " then, ", shortened(other->second, 80), " now"));
-    }
-  }
-  return changes.empty() ? "nothing in the manifest has changed" : "changed: " + join(changes, "; ");
+std::string why_different(const Manifest& before, const Manifest& now) {
+  const std::string changes = changed_facts(before, now);
+  return changes.empty() ? "nothing in the manifest has changed" : "changed: " + changes;
 }
 
 std::string first_tensor(const checkpoint::WeightsHash& before, const checkpoint::WeightsHash& now) {
@@ -77,6 +72,7 @@ std::string manifest_text(const RunFacts& facts, const train::RunInfo& info,
       {"libtorch", facts.libtorch_version},
       {"started", utc_time(facts.started)},
       {"command", facts.command},
+      {"working_directory", facts.working_directory},
       {"hardware", {{"cpu", facts.cpu_model}, {"cores", facts.cores}, {"devices", info.devices}}},
       {"world_size", info.world_size},
       {"threads_per_rank", info.threads_per_rank},
@@ -94,6 +90,7 @@ std::string manifest_text(const RunFacts& facts, const train::RunInfo& info,
   };
   if (info.bayes_accuracy) json["bayes_accuracy"] = *info.bayes_accuracy;
   if (!data_sha256.empty()) json["data_sha256"] = data_sha256;
+  if (!facts.init_sha256.empty()) json["init_sha256"] = facts.init_sha256;
   json["weights"] = weights_json(epochs);
   return json.dump(2) + "\n";
 }
@@ -105,9 +102,12 @@ Manifest parse_manifest(const std::string& text, const std::string& name) {
     for (const auto& [key, value] : json.items()) {
       if (!kNoFacts.contains(key)) manifest.facts[key] = value.dump();
     }
+    manifest.working_directory = json.value("working_directory", "");
     for (const nlohmann::json& epoch : json.at("weights")) manifest.epochs.push_back(hash_of(epoch));
-  } catch (const Json::exception& error) {
-    throw damaged(name, error.what());
+  } catch (const nlohmann::json::parse_error& error) {
+    throw damaged(name, concat("no JSON from byte ", error.byte, " on"));
+  } catch (const nlohmann::json::exception&) {
+    throw damaged(name, "the weights' hashes are missing, or of another form");
   }
   return manifest;
 }
@@ -124,16 +124,27 @@ Manifest read_manifest(const FileSystem& files, const std::string& run_folder) {
   }
 }
 
+std::string changed_facts(const Manifest& before, const Manifest& now) {
+  std::vector<std::string> changes;
+  for (const auto& [name, value] : before.facts) {
+    const auto other = now.facts.find(name);
+    if (other != now.facts.end() && other->second != value) {
+      changes.push_back(concat(name, ": ", shortened(value, 80), " then, ", shortened(other->second, 80), " now"));
+    }
+  }
+  return join(changes, "; ");
+}
+
 std::string difference(const Manifest& before, const Manifest& now) {
   const std::size_t epochs = std::min(before.epochs.size(), now.epochs.size());
   for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
     if (before.epochs[epoch].sha256 == now.epochs[epoch].sha256) continue;
     return concat("the weights differ after epoch ", epoch + 1, ", first in ",
-                  first_tensor(before.epochs[epoch], now.epochs[epoch]), "; ", changed_facts(before, now));
+                  first_tensor(before.epochs[epoch], now.epochs[epoch]), "; ", why_different(before, now));
   }
   if (before.epochs.size() != now.epochs.size()) {
     return concat("it had ", counted(static_cast<int64_t>(before.epochs.size()), "epoch"), ", and now has ",
-                  now.epochs.size(), "; ", changed_facts(before, now));
+                  now.epochs.size(), "; ", why_different(before, now));
   }
   return "";
 }

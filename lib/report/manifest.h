@@ -14,19 +14,22 @@ namespace mgt::report {
 
 // What is known of a run before it starts.
 struct RunFacts {
-  std::string config;  // the resolved file
+  std::string config;       // the resolved file
+  std::string init_sha256;  // of the file of first weights; "" without one
   std::string mgt_version;
   std::string libtorch_version;
   std::string cpu_model;
   int64_t cores = 0;
   uint64_t seed = 0;
   std::vector<std::string> command;  // the program and its arguments
+  std::string working_directory;     // which relative paths of the config start from
   std::time_t started = 0;
 };
 
 struct Manifest {
   std::map<std::string, std::string>
       facts;  // what may explain a difference: "libtorch", "threads_per_rank", ... as JSON
+  std::string working_directory;
   std::vector<checkpoint::WeightsHash> epochs;
 };
 
@@ -37,6 +40,9 @@ std::string manifest_text(const RunFacts& facts, const train::RunInfo& info,
 // CheckpointError: not the text of a manifest; `name` says of which file.
 Manifest parse_manifest(const std::string& text, const std::string& name);
 Manifest read_manifest(const FileSystem& files, const std::string& run_folder);
+
+// The facts that changed between the runs: "threads_per_rank: 1 then, 2 now"; "" where none did.
+std::string changed_facts(const Manifest& before, const Manifest& now);
 
 // "" where both runs had the same weights after every epoch; else the first epoch and tensor that differ, and the facts
 // that changed.

@@ -78,8 +78,9 @@ std::string text_of(Quantity quantity, const Difference& difference, const Bound
   }
   std::string text =
       concat(name_of(quantity), difference.tensor.empty() ? "" : ": " + difference.tensor, " is off by ",
-             brief(difference.size), " (bound ", brief(bounds.of(quantity, difference.tensor)), ") at step ",
-             difference.step, " on rank ", difference.rank, ", replica ", difference.replica);
+             std::isfinite(difference.size) ? brief(difference.size) : "NaN or infinite values that one device has not",
+             " (bound ", brief(bounds.of(quantity, difference.tensor)), ") at step ", difference.step, " on rank ",
+             difference.rank, ", replica ", difference.replica);
   const std::string cause = difference.ratio ? likely_cause(*difference.ratio, setting) : "";
   if (!cause.empty()) text += "; " + cause;
   return text;

@@ -1,5 +1,6 @@
 #include "verify/local_statistics.h"
 
+#include "model/entry.h"
 #include "strategy/parts/worker.h"
 
 #include "torch_pch.h"
@@ -60,6 +61,11 @@ class LocalStatistics final : public strategy::Strategy {
 };
 
 }  // namespace
+
+bool has_local_statistics(const config::Config& config) {
+  const model::Model model = model::build(config);
+  return model.buffer_count() > 0 && !model.sync_statistics && strategy::entry_of(config).splits_batch;
+}
 
 std::unique_ptr<strategy::Strategy> make_local_statistics(const strategy::Context& context, int64_t shards) {
   return std::make_unique<LocalStatistics>(context, shards);

@@ -9,6 +9,9 @@
 
 namespace mgt::verify {
 
+// Whether the replicas of this config's run do so.
+bool has_local_statistics(const config::Config& config);
+
 std::unique_ptr<strategy::Strategy> make_local_statistics(const strategy::Context& context, int64_t shards);
 
 }  // namespace mgt::verify

@@ -188,6 +188,14 @@ Fault evaluation_on_one(int64_t, int64_t devices) {
   }};
 }
 
+std::string without_test_set(const config::Config&, bool evaluates) {
+  return evaluates ? "" : "data: there is no test set to evaluate on";
+}
+
+std::string with_init(const config::Config& config, bool) {
+  return config.top().has("init") ? "init: every rank reads its first weights from the file" : "";
+}
+
 using Names = std::vector<std::string>;
 const Names kReplicated = {"scratch", "data_parallel", "ddp"};
 
@@ -209,7 +217,8 @@ std::vector<Mutant> make_mutants() {
        "E-12: the first device's part of the test set is taken for all",
        kReplicated,
        {},
-       evaluation_on_one},
+       evaluation_on_one,
+       without_test_set},
       {"double_mean",
        "the mean over the ranks is taken twice",
        kReplicated,
@@ -222,7 +231,7 @@ std::vector<Mutant> make_mutants() {
        [](int64_t, int64_t devices) { return scaled(static_cast<double>(devices)); }},
       {"stale_gradient", "gradients are not cleared between steps", kReplicated, {}, stale_gradient},
       {"mean_of_means", "each rank's mean counts the same, whatever its number of rows", ranks, {}, mean_of_means},
-      {"missing_broadcast", "ranks start from weights of their own", ranks, {}, missing_broadcast},
+      {"missing_broadcast", "ranks start from weights of their own", ranks, {}, missing_broadcast, with_init},
       {"shuffle_by_rank", "each rank shuffles with a seed of its own", ranks, {}, shuffle_by_rank},
       {"same_rows", "every rank trains on the same rows", ranks, {}, same_rows},
       {"skipped_bucket", "one bucket of gradients is never reduced", ranks, small_buckets,
@@ -233,8 +242,14 @@ std::vector<Mutant> make_mutants() {
        "the test accuracy is the mean of the batches' accuracies",
        kReplicated,
        {kTwoEvaluationBatches},
-       mean_of_batch_means},
-      {"padded_evaluation", "test rows are repeated until the devices divide them", kReplicated, {}, padded_evaluation},
+       mean_of_batch_means,
+       without_test_set},
+      {"padded_evaluation",
+       "test rows are repeated until the devices divide them",
+       kReplicated,
+       {},
+       padded_evaluation,
+       without_test_set},
       {"local_passed_as_sync",
        "BatchNorm statistics are each rank's own, where they should be the batch's",
        ranks,

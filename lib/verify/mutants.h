@@ -15,6 +15,8 @@ struct Mutant {
   std::vector<std::string> strategies;      // where it can live
   std::vector<std::string> overrides = {};  // what it needs besides
   std::function<Fault(int64_t rank, int64_t devices)> fault = {};
+  // Why it would change nothing in this config: "" where it would. `evaluates`: the config has a test set.
+  std::string (*harmless)(const config::Config& config, bool evaluates) = nullptr;
 };
 
 // All mutants, in the order of the table.

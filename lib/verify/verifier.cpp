@@ -8,6 +8,7 @@
 #include "model/entry.h"
 #include "optim/entry.h"
 #include "strategy/entry.h"
+#include "verify/local_statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,8 +24,8 @@ constexpr int64_t kStepsPerEpoch = 3;                     // two full batches an
 
 constexpr double kBound = 1e-12, kBatchNormBound = 1e-11;  // fp64
 constexpr double kBoundFp32 = 1e-6;
-constexpr double kNoiseFactor = 64;    // over what one other order of summation makes
-constexpr double kUndetermined = 1e6;  // noise of so many times the bound: rounding alone decides the value
+constexpr double kNoiseFactor = 64;                               // over what one other order of summation makes
+constexpr double kUndetermined = 1e-6, kUndeterminedFp32 = 1e-3;  // noise that leaves nothing to compare
 
 // The size of the short last batch: as large as a third of a batch, and not a multiple of any number of devices.
 int64_t short_batch(int64_t batch_size, const std::vector<int64_t>& worlds) {
@@ -35,10 +36,6 @@ int64_t short_batch(int64_t batch_size, const std::vector<int64_t>& worlds) {
     if (divides_none(rows)) return rows;
   }
   return 1;
-}
-
-bool has_local_statistics(const config::Config& config, const model::Model& model) {
-  return model.buffer_count() > 0 && !model.sync_statistics && strategy::entry_of(config).splits_batch;
 }
 
 std::string key_of(const std::vector<std::string>& overrides, const Reference& kind) {
@@ -114,7 +111,10 @@ std::vector<std::string> Verifier::shortening() {
                  "comm.timeout=20"};
   if (!request_.precision.empty()) shortening_.push_back("precision=" + request_.precision);
   if (request_.narrow) {
-    for (const std::string& setting : model::entry_of(config).narrow) shortening_.push_back("model." + setting);
+    for (const std::string& setting : model::entry_of(config).narrow) {
+      const std::string key = "model." + setting.substr(0, setting.find('='));
+      if (config.at(key).origin.source != config::Origin::Source::set) shortening_.push_back("model." + setting);
+    }
   }
   return shortening_;
 }
@@ -140,7 +140,12 @@ const Trace& Verifier::reference(const std::vector<std::string>& overrides, cons
   const auto [kept, is_new] = references_.try_emplace(key_of(overrides, kind));
   if (is_new) {
     const config::Config config = request_.read(overrides);
-    kept->second = record(config, data_of(config), kind);
+    try {
+      kept->second = record(config, data_of(config), kind);
+    } catch (const NumericsError& error) {
+      references_.erase(kept);
+      throw NumericsError(concat("verify: the reference itself, one device, broke off: ", error.what()));
+    }
   }
   return kept->second;
 }
@@ -153,7 +158,7 @@ void Verifier::learn(Bounds& bounds, const std::vector<std::string>& overrides, 
   verify::compare(reference(overrides, {.shards = shards, .reversed = true}), reference(overrides, {.shards = shards}),
                   noise);
   for (const auto& [what, size] : noise) {
-    const bool undetermined = size > kUndetermined * bounds.base;
+    const bool undetermined = size > (request_.precision == "fp32" ? kUndeterminedFp32 : kUndetermined);
     bounds.learned[what] = undetermined ? std::numeric_limits<double>::infinity() : kNoiseFactor * size;
   }
 }
@@ -161,6 +166,15 @@ void Verifier::learn(Bounds& bounds, const std::vector<std::string>& overrides, 
 train::Summary Verifier::train(const Case& one) {
   const config::Config config = request_.read(overrides_of(one));
   return verify::train(config, data_of(config));
+}
+
+std::string Verifier::refusal(const Case& one) {
+  try {
+    launch::check(request_.read(overrides_of(one)));
+    return "";
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
 }
 
 Verdict Verifier::check(const Case& one, const MakeFault& make_fault) {
@@ -183,10 +197,13 @@ void Verifier::check(const config::Config& config, const std::vector<std::string
   verdict.backend = placement.backend;
   const Setting setting{.devices = verdict.devices, .batch_size = config::run_of(config).batch_size};
 
-  const int64_t shards = has_local_statistics(config, model) ? verdict.devices : 1;
+  const int64_t shards = has_local_statistics(config) ? verdict.devices : 1;
   const Trace& expected = reference(alone, {.shards = shards});
-  const double base = request_.precision == "fp32" ? kBoundFp32 : model.buffer_count() > 0 ? kBatchNormBound : kBound;
-  Bounds& bounds = bounds_.try_emplace(key_of(alone, {.shards = shards}), Bounds{.base = base}).first->second;
+  const bool fp32 = request_.precision == "fp32";
+  verdict.base_bound = fp32 ? kBoundFp32 : model.buffer_count() > 0 ? kBatchNormBound : kBound;
+  Bounds& bounds =
+      bounds_.try_emplace(key_of(alone, {.shards = shards}), Bounds{.base = verdict.base_bound}).first->second;
+  if (fp32 && bounds.learned.empty()) learn(bounds, alone, shards);
   while (true) {
     Findings findings(bounds);
     verdict.failed = run(config, expected, findings, make_fault);
@@ -201,11 +218,17 @@ void Verifier::check(const config::Config& config, const std::vector<std::string
     learn(bounds, alone, shards);
   }
   for (const auto& [what, bound] : bounds.learned) verdict.undetermined += std::isinf(bound) ? 1 : 0;
+  if (!verdict.failed &&
+      (!verdict.largest.contains(Quantity::gradients) || !verdict.largest.contains(Quantity::parameters))) {
+    verdict.failed = "rounding alone decides every value, so nothing can be compared; lower optimizer.lr or --steps";
+  }
   if (shards > 1) {
     Differences distance;
     verify::compare(expected, reference(alone, {}), distance);
-    verdict.not_one_device = 0;
-    for (const auto& [what, size] : distance) verdict.not_one_device = std::max(*verdict.not_one_device, size);
+    verdict.not_one_device.emplace();
+    for (const auto& [what, size] : distance) {
+      if (size > verdict.not_one_device->size) verdict.not_one_device = {.size = size, .tensor = what.second};
+    }
   }
 }
 
@@ -216,9 +239,9 @@ std::optional<std::string> Verifier::run(const config::Config& config, const Tra
     verify::compare(config, data_of(config), expected, findings, make_fault);
     return std::nullopt;
   } catch (const NumericsError& error) {
-    return concat("the run broke off: ", error.what());
+    return concat("the run broke off, its reference did not: ", error.what());
   } catch (const InternalError& error) {
-    return concat("the run broke off: ", error.what());
+    return concat("the run broke off at a guard: ", error.what());
   }
 }
 

@@ -36,12 +36,13 @@ struct Verdict {
   std::string strategy;
   int64_t devices = 1;
   std::string backend;
-  std::optional<std::string> refused;         // why no such run is possible, in the words of the config check
-  std::optional<std::string> failed;          // what differs first, or how the run broke off
-  std::map<Quantity, Difference> largest;     // of what was compared
-  std::map<Quantity, double> bounds;          // in force for the tensors of `largest`
-  int64_t undetermined = 0;                   // tensors that rounding alone decides, and that were not compared
-  std::optional<double> not_one_device = {};  // `bn: local`: how far it is from one device
+  std::optional<std::string> refused;             // why no such run is possible, in the words of the config check
+  std::optional<std::string> failed;              // what differs first, or how the run broke off
+  std::map<Quantity, Difference> largest;         // of what was compared
+  std::map<Quantity, double> bounds;              // in force for the tensors of `largest`
+  double base_bound = 0;                          // of what no run of one device has shown to need a wider one
+  int64_t undetermined = 0;                       // tensors that rounding alone decides, and that were not compared
+  std::optional<Difference> not_one_device = {};  // `bn: local`: how far it is from one device
   double largest_size() const;
 };
 
@@ -51,6 +52,9 @@ class Verifier {
 
   // The same function as the reference? With `make_fault`, of a run with errors seeded into it.
   Verdict check(const Case& one, const MakeFault& make_fault = {});
+
+  // Why no such run is possible, in the words of the config check; "" where one is.
+  std::string refusal(const Case& one);
 
   // What a plain training of the case says in the end.
   train::Summary train(const Case& one);
