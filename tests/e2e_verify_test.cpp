@@ -142,7 +142,8 @@ TEST_CASE("a mutant that a config rules out is said to be impossible, not to hav
 
 TEST_CASE("a run that cannot be compared is said to be one: the reference is not finite") {
   const Workplace place;
-  const Result result = verify_small(place, {"--set", "optimizer.lr=1e30", "--set", "strategy=ddp", "--world", "2"});
+  const Result result = verify_small(
+      place, {"--set", "optimizer={lr: 1e30, weight_decay: 1e30}", "--set", "strategy=ddp", "--world", "2"});
   REQUIRE(result.exit == 6);
   REQUIRE(has(result.err, "the reference itself, one device, broke off"));
 }
