@@ -26,9 +26,6 @@ constexpr double kMostCpu_s = 5;  // most of it is loading LibTorch; a bomb or a
 
 // Cases of features that are not there yet, each with the feature.
 const std::map<std::string, std::string> kSkipped = {
-    {"config/accumulate_zero.yaml", "accumulate"},
-    {"config/batch_contradiction.yaml", "accumulate and micro_batch"},
-    {"config/clip_negative.yaml", "clip"},
     {"config/hybrid_product.yaml", "strategy hybrid"},
     {"config/more_stages_than_layers.yaml", "strategy pipeline"},
     {"config/stage_4.yaml", "strategy zero"},

@@ -80,10 +80,9 @@ void compare_weights(const test::Outcome& outcome, const std::string& file) {
 void compare_run(const std::string& name, const std::string& optimizer, const Way& way, const std::string& more = "") {
   INFO(name << " under " << way.strategy << " on " << way.devices);
   const json run = golden(name + ".json");
-  test::Training training{.yaml =
-                              "model: {name: lenet, channels: [4, 6], hidden: 16}\nprecision: fp64\nbatch_size: 64\n"
-                              "strategy: " +
-                              way.strategy + "\noptimizer: " + optimizer + "\n" + more,
+  test::Training training{.yaml = "model: {name: lenet, channels: [4, 6], hidden: 16}\nprecision: fp64\nstrategy: " +
+                                  way.strategy + "\noptimizer: " + optimizer + "\n" + more +
+                                  (more.find("batch_size") == std::string::npos ? "batch_size: 64\n" : ""),
                           .devices = way.devices,
                           .data = test::golden_data(),
                           .order = {},
@@ -134,6 +133,17 @@ TEST_CASE("every optimizer equals PyTorch under every strategy (S-51)") {
                 "{name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 0.0005, nesterov: true}", way);
     compare_run("adamw", "{name: adamw, lr: 0.001, weight_decay: 0.01}", way);
     compare_run("adam_l2", "{name: adam, lr: 0.001, weight_decay: 0.01}", way);
+  }
+}
+
+TEST_CASE("clipping by the global norm equals PyTorch under every strategy") {
+  for (const Way& way : all_ways()) compare_run("sgd_clip", "{name: sgd, lr: 0.2, momentum: 0.9}", way, "clip: 1.0\n");
+}
+
+TEST_CASE("accumulation equals PyTorch under every strategy, with short windows (S-79)") {
+  for (const Way& way : all_ways()) {
+    compare_run("sgd_accumulate_2", "{name: sgd, lr: 0.2}", way, "batch_size: 128\naccumulate: 2\n");
+    compare_run("sgd_micro_16", "{name: sgd, lr: 0.2}", way, "micro_batch: 16\n");
   }
 }
 

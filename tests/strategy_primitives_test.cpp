@@ -168,14 +168,14 @@ TEST_CASE("train_batch divides the summed gradient by the size of the whole batc
         std::vector<Device> devices = line_devices(k, 2.0);
         const at::Tensor X = at::arange(1, n + 1, at::kDouble), y = at::zeros({n}, at::kDouble);
         const double gradient = 4.0 * X.square().sum().item<double>() / static_cast<double>(n);
-        const BatchResult first = train_batch(X, y, devices, kLine, kSquares, allreduce, 0.001);
+        const BatchResult first = train_batch(X, y, devices, kLine, kSquares, {.allreduce = allreduce, .lr = 0.001});
         REQUIRE(first.loss == Approx(4.0 * X.square().mean().item<double>()).epsilon(1e-12));
         const double after_one = 2.0 - 0.001 * gradient;
         for (const Device& device : devices) {
           REQUIRE(device.params[0].item<double>() == Approx(after_one).epsilon(1e-12));
         }
         // A second step sees no stale gradient.
-        train_batch(X, y, devices, kLine, kSquares, allreduce, 0.001);
+        train_batch(X, y, devices, kLine, kSquares, {.allreduce = allreduce, .lr = 0.001});
         const double after_two = after_one - 0.001 * gradient * after_one / 2.0;
         for (const Device& device : devices) {
           REQUIRE(device.params[0].item<double>() == Approx(after_two).epsilon(1e-12));
@@ -198,7 +198,8 @@ TEST_CASE("within a batch every device gets its work before anything waits for a
     return allreduce_naive(data);
   };
   std::vector<Device> devices = line_devices(3, 2.0);
-  train_batch(at::arange(1, 7, at::kDouble), at::zeros({6}, at::kDouble), devices, net, kSquares, allreduce, 0.1);
+  train_batch(at::arange(1, 7, at::kDouble), at::zeros({6}, at::kDouble), devices, net, kSquares,
+              {.allreduce = allreduce, .lr = 0.1});
   REQUIRE(order == "forward forward forward allreduce ");
 }
 

@@ -9,6 +9,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/entry.h"
+#include "launch/batch_plan.h"
+#include "launch/rank.h"
 #include "model/entry.h"
 #include "optim/entry.h"
 #include "strategy/entry.h"
@@ -22,25 +24,6 @@
 namespace mgt::test {
 namespace {
 
-class NormProbe final : public strategy::Probe {
- public:
-  void gradients_ready(int64_t, const Parameters& parameters) override {
-    for (const auto& [name, parameter] : parameters) {
-      const double norm = parameter.grad().norm().item<double>();
-      squares_[name] = norm * norm;
-    }
-  }
-  double take() {
-    double sum = 0;
-    for (const auto& [name, square] : squares_) sum += square;
-    squares_.clear();
-    return std::sqrt(sum);
-  }
-
- private:
-  std::map<std::string, double> squares_;
-};
-
 // What one rank does: everything but the communicator's making.
 void train_rank(const Training& training, const config::Config& config, comm::Communicator& communicator,
                 Outcome& outcome) {
@@ -48,11 +31,13 @@ void train_rank(const Training& training, const config::Config& config, comm::Co
   const model::Model model = model::build(config);
   const strategy::Entry& entry = strategy::entry_of(config);
   const config::Run run = config::run_of(config);
+  const launch::BatchPlan plan = launch::batch_plan(config, entry.splits_batch ? training.devices : 1);
   const at::ScalarType dtype = run.precision == config::Precision::fp64 ? at::kDouble : at::kFloat;
   const int64_t here = entry.ranks == strategy::Ranks::one_process ? training.devices : 1;
   const strategy::Context context{
-      config,   model, std::vector<at::Device>(static_cast<std::size_t>(here), at::kCPU), communicator, dtype,
-      run.seed, here};
+      config,       model,           std::vector<at::Device>(static_cast<std::size_t>(here), at::kCPU),
+      communicator, dtype,           run.seed,
+      here,         plan.micro_batch};
   const auto made = entry.make(context);
   std::vector<model::StateSlice> state = made->state();
   if (!training.init.empty()) checkpoint::load_weights(real_file_system(), training.init, state, true);
@@ -60,8 +45,7 @@ void train_rank(const Training& training, const config::Config& config, comm::Co
   made->state_loaded();
 
   const int64_t rows = training.data.train.size();
-  data::Sampler sampler(rows, run.batch_size, training.order.value_or(data::file_order(rows)));
-  NormProbe probe;
+  data::Sampler sampler(rows, plan.batch_size, training.order.value_or(data::file_order(rows)));
   const double lr = config.section("optimizer").number("lr");
   const bool first = communicator.rank() == 0;
   for (int64_t step = 0; step < training.steps; ++step) {
@@ -71,11 +55,10 @@ void train_rank(const Training& training, const config::Config& config, comm::Co
     const data::Batch batch = data::gather(
         training.data.train,
         std::span(indices).subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())), dtype);
-    const double loss = made->step(batch, {.lr = lr, .samples = samples, .probe = &probe}).loss;
-    const double norm = probe.take();
+    const strategy::StepResult done = made->step(batch, {.lr = lr, .samples = samples});
     if (!first) continue;
-    outcome.losses.push_back(loss);
-    outcome.grad_norms.push_back(norm);
+    outcome.losses.push_back(done.loss);
+    outcome.grad_norms.push_back(done.gradient_norm);
     outcome.samples.push_back(samples);
   }
   // Before evaluation, which shares BatchNorm statistics.
@@ -104,12 +87,7 @@ void train_rank(const Training& training, const config::Config& config, comm::Co
 
 }  // namespace
 
-config::Config config_of(const std::string& yaml) {
-  const config::Schema schema{.top = config::run_options(),
-                              .sections = {model::section(), data::section(), strategy::section(), optim::section(),
-                                           config::comm_section(), config::log_section()}};
-  return config::resolve(schema, {"test.yaml", yaml});
-}
+config::Config config_of(const std::string& yaml) { return config::resolve(launch::schema(), {"test.yaml", yaml}); }
 
 void on_ranks(int64_t size, Backend backend, double timeout_s,
               const std::function<void(comm::Communicator&)>& rank_function) {
@@ -167,7 +145,7 @@ std::vector<const void*> replica_addresses(const std::string& yaml, int64_t devi
   const auto communicator = comm::make_local(comm::make_hub(1, 1), 0);
   const auto made = strategy::entry_of(config).make(
       {config, model, std::vector<at::Device>(static_cast<std::size_t>(devices), at::kCPU), *communicator, at::kFloat,
-       /*seed=*/0, /*threads=*/1});
+       /*seed=*/0, /*threads=*/1, /*micro_batch=*/64});
   std::vector<const void*> addresses;
   for (const model::StateSlice& slice : made->state()) {
     if (slice.kind == model::StateKind::parameter) addresses.push_back(slice.view.data_ptr());

@@ -56,9 +56,10 @@ void print_details(const verify::Verdict& verdict) {
               << " that rounding alone decides, such as a bias before BatchNorm under Adam\n";
   }
   if (verdict.not_one_device) {
-    std::cout << "  equal to one device that normalises each shard by itself; with bn: local that is not one device: "
-              << "differences up to " << brief(verdict.not_one_device->size) << " in " << verdict.not_one_device->tensor
-              << '\n';
+    std::cout
+        << "  equal to one device that normalises each part of a batch by itself; that is not one device on the batch: "
+        << "differences up to " << brief(verdict.not_one_device->size) << " in " << verdict.not_one_device->tensor
+        << '\n';
   }
   const auto is_wide = [&](const auto& bound) { return bound.second > verdict.base_bound; };
   if (std::ranges::any_of(verdict.bounds, is_wide)) {

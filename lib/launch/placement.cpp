@@ -38,6 +38,7 @@ class Chooser {
     const bool own_rank = entry_.ranks == strategy::Ranks::one_per_device;
     placement.world_size = own_rank ? static_cast<int64_t>(placement.devices.size()) : 1;
     check_one_kind();
+    placement.batch = batch_plan(config_, entry_.splits_batch ? static_cast<int64_t>(placement.devices.size()) : 1);
     if (run_.invariant) check_invariant();
     placement.threads_per_rank =
         run_.invariant ? 1 : run_.threads.value_or(std::max<int64_t>(1, machine_.cores / placement.world_size));
@@ -137,6 +138,13 @@ class Chooser {
     if (run_.threads.value_or(1) != 1) {
       config_.error_at("threads", "determinism: invariant computes with one thread a rank; leave it out");
     }
+    const BatchPlan& batch = decision_.placement.batch;
+    const int64_t rows = (batch.batch_size + shards - 1) / shards;
+    if (batch.micro_batch < rows) {
+      config_.error_at("virtual_shards",
+                       concat(shards, " shards of a batch of ", batch.batch_size, " have ", rows,
+                              " rows, and a rank holds at most ", batch.micro_batch, "; raise virtual_shards"));
+    }
     const config::Section& model = config_.section("model");
     if (model.has("bn") && model.text("bn") == "sync") {
       config_.error_at(
@@ -170,12 +178,13 @@ class Chooser {
 
   void warn_of_idle_devices() {
     const auto count = static_cast<int64_t>(decision_.placement.devices.size());
-    if (run_.batch_size >= count || !entry_.splits_batch) return;
+    const int64_t batch_size = decision_.placement.batch.batch_size;
+    if (batch_size >= count || !entry_.splits_batch) return;
     const std::string thing = several_ranks() ? "rank" : "device";
-    const bool one = run_.batch_size == count - 1;
-    decision_.warnings.push_back(concat("batch_size ", run_.batch_size, " over ", counted(count, thing), ": ", thing,
-                                        one ? " " : "s ", run_.batch_size,
-                                        one ? " gets" : concat("..", count - 1, " get"), " no samples"));
+    const bool one = batch_size == count - 1;
+    decision_.warnings.push_back(concat("batch_size ", batch_size, " over ", counted(count, thing), ": ", thing,
+                                        one ? " " : "s ", batch_size, one ? " gets" : concat("..", count - 1, " get"),
+                                        " no samples"));
   }
 
   void warn_of_too_many_threads() {

@@ -10,6 +10,7 @@
 #include "data/entry.h"
 #include "launch/data_fit.h"
 #include "model/entry.h"
+#include "optim/clip.h"
 #include "optim/entry.h"
 #include "strategy/entry.h"
 #include "train/loop.h"
@@ -62,7 +63,8 @@ class Rank {
                                     .communicator = *communicator_,
                                     .dtype = dtype_,
                                     .seed = run_.seed,
-                                    .threads = placement_.threads_per_rank};
+                                    .threads = placement_.threads_per_rank,
+                                    .micro_batch = placement_.batch.micro_batch};
     strategy_ = context_.interposer ? context_.interposer->make(entry_, made_of) : entry_.make(made_of);
     if (run_.init) load_init();
   }
@@ -115,13 +117,13 @@ class Rank {
     const int64_t size = context_.data->train.size();
     data::Order order = run_.shuffle ? data::shuffled_order(size, run_.seed) : data::file_order(size);
     if (context_.interposer) order = context_.interposer->order(std::move(order));
-    data::Sampler sampler(size, run_.batch_size, order, config_.section("data").boolean("drop_last"));
-    if (run_.batch_size > size && context_.rank == 0) {
-      log::warning(concat("batch_size ", run_.batch_size, " is more than the ", counted(size, "training sample"),
-                          ": each epoch is one step"));
+    data::Sampler sampler(size, placement_.batch.batch_size, order, config_.section("data").boolean("drop_last"));
+    if (placement_.batch.batch_size > size && context_.rank == 0) {
+      log::warning(concat("batch_size ", placement_.batch.batch_size, " is more than the ",
+                          counted(size, "training sample"), ": each epoch is one step"));
     }
     if (sampler.steps_per_epoch() == 0) {
-      config_.error_at("batch_size", concat(run_.batch_size, " is more than the ", size,
+      config_.error_at("batch_size", concat(placement_.batch.batch_size, " is more than the ", size,
                                             " training samples, and drop_last leaves no batch"));
     }
     return sampler;
@@ -162,7 +164,8 @@ class Rank {
             .parameters = model_.parameter_count(),
             .train_samples = data_.train.size(),
             .test_samples = data_.test ? data_.test->size() : 0,
-            .batch_size = run_.batch_size,
+            .batch_size = placement_.batch.batch_size,
+            .accumulate = placement_.batch.accumulate,
             .steps_per_epoch = sampler_->steps_per_epoch(),
             .epochs = run_.epochs,
             .bayes_accuracy = data_.bayes_accuracy};
@@ -256,8 +259,8 @@ train::Summary evaluate_rank(const config::Config& config, const Placement& plac
 
 config::Schema schema() {
   return {.top = config::run_options(),
-          .sections = {model::section(), data::section(), strategy::section(), optim::section(), config::comm_section(),
-                       config::log_section()}};
+          .sections = {model::section(), data::section(), strategy::section(), optim::section(), optim::clip_section(),
+                       config::comm_section(), config::log_section()}};
 }
 
 }  // namespace mgt::launch

@@ -7,6 +7,7 @@
 #include "config/run.h"
 #include "core/file_system.h"
 #include "data/sampler.h"
+#include "launch/batch_plan.h"
 #include "train/records.h"
 
 #include <atomic>
@@ -36,6 +37,7 @@ struct Placement {
   int64_t world_size = 1;            // ranks; 1 for strategies in one process, else one per device
   int64_t threads_per_rank = 1;      // intra-op threads
   std::string backend;               // of the communicator: local, gloo, nccl
+  BatchPlan batch = {};
 };
 
 // Where every config, device and strategy meet: reads `devices`, looks at the machine, says in one line when CPUs stand

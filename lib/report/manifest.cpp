@@ -85,6 +85,7 @@ std::string manifest_text(const RunFacts& facts, const train::RunInfo& info,
       {"train_samples", info.train_samples},
       {"test_samples", info.test_samples},
       {"batch_size", info.batch_size},
+      {"accumulate", info.accumulate},
       {"steps_per_epoch", info.steps_per_epoch},
       {"epochs", info.epochs},
   };

@@ -11,12 +11,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array kColumns = {"event",   "epoch",  "step",          "train_loss",   "lr",         "samples",
-                                 "train_s", "eval_s", "samples_per_s", "test_correct", "test_total", "test_acc"};
+constexpr std::array kColumns = {"event",        "epoch",      "step",    "train_loss", "grad_norm",
+                                 "lr",           "samples",    "train_s", "eval_s",     "samples_per_s",
+                                 "test_correct", "test_total", "test_acc"};
 
 Json fields(const train::StepRecord& record) {
-  return {{"event", "step"},           {"epoch", record.epoch}, {"step", record.step},
-          {"train_loss", record.loss}, {"lr", record.lr},       {"samples", record.samples}};
+  return {{"event", "step"},
+          {"epoch", record.epoch},
+          {"step", record.step},
+          {"train_loss", record.loss},
+          {"grad_norm", record.gradient_norm},
+          {"lr", record.lr},
+          {"samples", record.samples}};
 }
 
 Json fields(const train::EpochRecord& record) {

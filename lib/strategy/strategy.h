@@ -38,7 +38,9 @@ struct StepInput {
 };
 
 struct StepResult {
-  double loss = 0;  // mean over the samples of the global batch, before the update; the same on every rank
+  // Of the global batch, before the update; the same on every rank.
+  double loss = 0;           // mean over the samples
+  double gradient_norm = 0;  // before clipping
 };
 
 struct EvalCounts {

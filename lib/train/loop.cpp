@@ -82,7 +82,10 @@ class Loop {
         job_.dtype);
     StepRecord record{.epoch = epoch + 1, .step = steps_ + 1, .step_in_epoch = step + 1, .samples = count};
     record.lr = job_.lr(steps_);
-    record.loss = job_.strategy.step(batch, {.lr = record.lr, .samples = count, .probe = job_.probe}).loss;
+    const strategy::StepResult done =
+        job_.strategy.step(batch, {.lr = record.lr, .samples = count, .probe = job_.probe});
+    record.loss = done.loss;
+    record.gradient_norm = done.gradient_norm;
     if (!std::isfinite(record.loss)) throw loss_not_finite(record);
     if (steps_ == 0) {
       for (const at::Device device : job_.devices) comm::services(device).synchronize(device);

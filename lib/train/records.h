@@ -23,6 +23,7 @@ struct RunInfo {
   int64_t train_samples = 0;
   int64_t test_samples = 0;
   int64_t batch_size = 0;
+  int64_t accumulate = 1;  // pieces that each rank takes its part of a batch in
   int64_t steps_per_epoch = 0;
   int64_t epochs = 0;
   std::optional<double> bayes_accuracy;
@@ -33,7 +34,8 @@ struct StepRecord {
   int64_t step = 0;           // optimizer steps done, over all epochs
   int64_t step_in_epoch = 0;  // from 1
   int64_t samples = 0;
-  double loss = 0;  // mean over the step's samples, before the update
+  double loss = 0;           // mean over the step's samples, before the update
+  double gradient_norm = 0;  // of the global gradient, before clipping
   double lr = 0;
 };
 

@@ -65,8 +65,8 @@ class FaultyStrategy final : public strategy::Strategy {
  public:
   FaultyStrategy(const strategy::Entry& entry, strategy::Context context, const Fault& fault)
       : fault_(fault), communicator_(context.communicator, fault) {
-    inner_ = entry.make(
-        {context.config, context.model, context.devices, communicator_, context.dtype, context.seed, context.threads});
+    inner_ = entry.make({context.config, context.model, context.devices, communicator_, context.dtype, context.seed,
+                         context.threads, context.micro_batch});
   }
 
   Range shard(int64_t rows) const override {

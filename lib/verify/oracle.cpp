@@ -5,7 +5,6 @@
 #include "core/text.h"
 #include "launch/placement.h"
 #include "launch/threads.h"
-#include "verify/local_statistics.h"
 #include "verify/spectator.h"
 
 #include "torch_pch.h"
@@ -130,14 +129,15 @@ void run(const config::Config& config, const launch::Placement& placement, launc
   });
 }
 
-data::Order reversed_in_shards(data::Order order, int64_t batch_size, int64_t shards) {
-  return [order = std::move(order), batch_size, shards](int64_t epoch) {
+data::Order reversed_in_sets(data::Order order, int64_t batch_size, const RowSets& sets) {
+  return [order = std::move(order), batch_size, sets](int64_t epoch) {
     std::vector<int64_t> rows = order(epoch);
     const auto size = static_cast<int64_t>(rows.size());
     for (int64_t begin = 0; begin < size; begin += batch_size) {
-      for (int64_t shard = 0; shard < shards; ++shard) {
-        const Range part = split(std::min(batch_size, size - begin), shards, shard);
-        std::reverse(rows.begin() + begin + part.begin, rows.begin() + begin + part.end);
+      for (const std::vector<Range>& set : sets.of(std::min(batch_size, size - begin))) {
+        for (const Range& part : set) {
+          std::reverse(rows.begin() + begin + part.begin, rows.begin() + begin + part.end);
+        }
       }
     }
     return rows;
@@ -170,15 +170,16 @@ Trace record(const config::Config& config, const Data& data, const Reference& re
   const launch::Placement placement = launch::decide(config, launch::this_machine(config)).placement;
   Recorder recorder;
   MakeStrategy make;
-  if (reference.shards > 1) {
-    make = [shards = reference.shards](const strategy::Entry&, const strategy::Context& context) {
-      return make_local_statistics(context, shards);
+  const int64_t batch_size = placement.batch.batch_size;
+  if (!reference.sets.is_whole(batch_size)) {
+    make = [sets = reference.sets](const strategy::Entry&, const strategy::Context& context) {
+      return make_reference(context, sets);
     };
   }
   Fault other_order;
   if (reference.reversed) {
-    other_order.order = [batch_size = config::run_of(config).batch_size, reference](data::Order order) {
-      return reversed_in_shards(std::move(order), batch_size, reference.shards);
+    other_order.order = [batch_size, reference](data::Order order) {
+      return reversed_in_sets(std::move(order), batch_size, reference.sets);
     };
   }
   std::list<Spectator> spectators;

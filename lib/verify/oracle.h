@@ -7,6 +7,7 @@
 #include "train/records.h"
 #include "verify/fault.h"
 #include "verify/findings.h"
+#include "verify/row_sets.h"
 #include "verify/trace.h"
 
 #include <functional>
@@ -16,8 +17,8 @@ namespace mgt::verify {
 
 // How the gradients and the statistics of one device are computed that a run must equal.
 struct Reference {
-  int64_t shards = 1;     // > 1: `bn: local`, each shard of a batch with its own statistics
-  bool reversed = false;  // rows of each shard in reverse: the same function, summed in another order
+  RowSets sets = {};      // which rows share BatchNorm statistics; by default all of a batch
+  bool reversed = false;  // the rows of each set in reverse: the same function, summed in another order
 };
 
 using Data = std::shared_ptr<const data::Splits>;

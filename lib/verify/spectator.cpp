@@ -10,9 +10,9 @@ Spectator::Spectator(Sink& sink, MakeStrategy make, Fault fault, uint64_t seed_o
 data::Order Spectator::order(data::Order made) { return fault_.order ? fault_.order(std::move(made)) : made; }
 
 std::unique_ptr<strategy::Strategy> Spectator::make(const strategy::Entry& entry, const strategy::Context& context) {
-  const strategy::Context seeded{context.config,       context.model, context.devices,
-                                 context.communicator, context.dtype, context.seed + seed_offset_,
-                                 context.threads};
+  const strategy::Context seeded{context.config,       context.model,      context.devices,
+                                 context.communicator, context.dtype,      context.seed + seed_offset_,
+                                 context.threads,      context.micro_batch};
   auto made = make_ ? make_(entry, seeded) : make_faulty(entry, seeded, fault_);
   strategy_ = made.get();
   return made;

@@ -8,7 +8,6 @@
 #include "model/entry.h"
 #include "optim/entry.h"
 #include "strategy/entry.h"
-#include "verify/local_statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -39,12 +38,14 @@ int64_t short_batch(int64_t batch_size, const std::vector<int64_t>& worlds) {
 }
 
 std::string key_of(const std::vector<std::string>& overrides, const Reference& kind) {
-  return concat(join(overrides, "\n"), "\n", kind.shards, " ", kind.reversed);
+  return concat(join(overrides, "\n"), "\n", kind.sets.shards, " ", kind.sets.together, " ", kind.sets.micro_batch, " ",
+                kind.reversed);
 }
 
 // The same run on one device.
 std::vector<std::string> on_one_device(std::vector<std::string> overrides) {
-  overrides.insert(overrides.end(), {"strategy=single", "devices=[cpu]", "comm.backend=auto"});
+  overrides.insert(overrides.end(),
+                   {"strategy=single", "devices=[cpu]", "comm.backend=auto", "accumulate=null", "micro_batch=null"});
   return overrides;
 }
 
@@ -95,12 +96,10 @@ double Verdict::largest_size() const {
 std::vector<std::string> Verifier::shortening() {
   if (!shortening_.empty()) return shortening_;
   const config::Config config = request_.read({});
-  const int64_t batch_size =
-      std::min(request_.narrow ? kNarrowBatch : kLargestBatch, config::run_of(config).batch_size);
+  const launch::Placement placement = launch::decide(config, launch::this_machine(config)).placement;
+  const int64_t batch_size = std::min(request_.narrow ? kNarrowBatch : kLargestBatch, placement.batch.batch_size);
   std::vector<int64_t> worlds = request_.worlds;
-  if (worlds.empty()) {
-    worlds = {static_cast<int64_t>(launch::decide(config, launch::this_machine(config)).placement.devices.size())};
-  }
+  if (worlds.empty()) worlds = {static_cast<int64_t>(placement.devices.size())};
   const int64_t rows = (kStepsPerEpoch - 1) * batch_size + short_batch(batch_size, worlds);
   shortening_ = {"threads=1",
                  concat("batch_size=", batch_size),
@@ -109,6 +108,9 @@ std::vector<std::string> Verifier::shortening() {
                  concat("epochs=", (request_.steps + kStepsPerEpoch - 1) / kStepsPerEpoch),
                  concat("max_steps=", request_.steps),
                  "comm.timeout=20"};
+  if (placement.batch.accumulate > 1) {
+    shortening_.insert(shortening_.end(), {"micro_batch=null", concat("accumulate=", placement.batch.accumulate)});
+  }
   if (!request_.precision.empty()) shortening_.push_back("precision=" + request_.precision);
   if (request_.narrow) {
     for (const std::string& setting : model::entry_of(config).narrow) {
@@ -153,10 +155,9 @@ const Trace& Verifier::reference(const std::vector<std::string>& overrides, cons
 // Where rounding has its say, the bound is a multiple of what another order of summation does. Where it decides alone,
 // as for a bias before BatchNorm under Adam (its gradient is zero, and Adam divides by its size), nothing can be
 // compared.
-void Verifier::learn(Bounds& bounds, const std::vector<std::string>& overrides, int64_t shards) {
+void Verifier::learn(Bounds& bounds, const std::vector<std::string>& overrides, const RowSets& sets) {
   Differences noise;
-  verify::compare(reference(overrides, {.shards = shards, .reversed = true}), reference(overrides, {.shards = shards}),
-                  noise);
+  verify::compare(reference(overrides, {.sets = sets, .reversed = true}), reference(overrides, {.sets = sets}), noise);
   for (const auto& [what, size] : noise) {
     const bool undetermined = size > (request_.precision == "fp32" ? kUndeterminedFp32 : kUndetermined);
     bounds.learned[what] = undetermined ? std::numeric_limits<double>::infinity() : kNoiseFactor * size;
@@ -195,15 +196,15 @@ void Verifier::check(const config::Config& config, const std::vector<std::string
   verdict.strategy = config.section("strategy").text("name");
   verdict.devices = static_cast<int64_t>(placement.devices.size());
   verdict.backend = placement.backend;
-  const Setting setting{.devices = verdict.devices, .batch_size = config::run_of(config).batch_size};
+  const Setting setting{.devices = verdict.devices, .batch_size = placement.batch.batch_size};
 
-  const int64_t shards = has_local_statistics(config) ? verdict.devices : 1;
-  const Trace& expected = reference(alone, {.shards = shards});
+  RowSets sets = row_sets_of(config, verdict.devices);
+  if (sets.is_whole(setting.batch_size)) sets = {};
+  const Trace& expected = reference(alone, {.sets = sets});
   const bool fp32 = request_.precision == "fp32";
   verdict.base_bound = fp32 ? kBoundFp32 : model.buffer_count() > 0 ? kBatchNormBound : kBound;
-  Bounds& bounds =
-      bounds_.try_emplace(key_of(alone, {.shards = shards}), Bounds{.base = verdict.base_bound}).first->second;
-  if (fp32 && bounds.learned.empty()) learn(bounds, alone, shards);
+  Bounds& bounds = bounds_.try_emplace(key_of(alone, {.sets = sets}), Bounds{.base = verdict.base_bound}).first->second;
+  if (fp32 && bounds.learned.empty()) learn(bounds, alone, sets);
   while (true) {
     Findings findings(bounds);
     verdict.failed = run(config, expected, findings, make_fault);
@@ -215,14 +216,14 @@ void Verifier::check(const config::Config& config, const std::vector<std::string
       verdict.failed = text_of(first->first, first->second, bounds, setting);
     }
     if (!verdict.failed || !bounds.learned.empty() || make_fault) break;
-    learn(bounds, alone, shards);
+    learn(bounds, alone, sets);
   }
   for (const auto& [what, bound] : bounds.learned) verdict.undetermined += std::isinf(bound) ? 1 : 0;
   if (!verdict.failed &&
       (!verdict.largest.contains(Quantity::gradients) || !verdict.largest.contains(Quantity::parameters))) {
     verdict.failed = "rounding alone decides every value, so nothing can be compared; lower optimizer.lr or --steps";
   }
-  if (shards > 1) {
+  if (!sets.is_whole(setting.batch_size)) {
     Differences distance;
     verify::compare(expected, reference(alone, {}), distance);
     verdict.not_one_device.emplace();
@@ -285,6 +286,12 @@ std::vector<Case> all_cases(const Request& request) {
     }
     for (const auto& options : alone_and_in_pairs("strategy", entry->variant)) {
       add({strategy, "launch=threads"}, options, uneven);
+    }
+    for (const auto& step : {std::vector<std::string>{"accumulate=3"},
+                             {"clip.norm=0.1"},
+                             {"clip.value=0.001"},
+                             {"accumulate=3", "clip.norm=0.1"}}) {
+      add({strategy, "launch=threads"}, step, uneven);
     }
     for (const optim::Entry* optimizer : optim::entries()) {
       const std::string name = concat("optimizer={name: ", optimizer->variant.name, ", lr: 0.01}");

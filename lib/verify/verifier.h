@@ -42,7 +42,7 @@ struct Verdict {
   std::map<Quantity, double> bounds;              // in force for the tensors of `largest`
   double base_bound = 0;                          // of what no run of one device has shown to need a wider one
   int64_t undetermined = 0;                       // tensors that rounding alone decides, and that were not compared
-  std::optional<Difference> not_one_device = {};  // `bn: local`: how far it is from one device
+  std::optional<Difference> not_one_device = {};  // BatchNorm over parts of a batch: how far it is from one device
   double largest_size() const;
 };
 
@@ -70,7 +70,7 @@ class Verifier {
                                  const MakeFault& make_fault);
   const Data& data_of(const config::Config& config);
   const Trace& reference(const std::vector<std::string>& overrides, const Reference& kind);
-  void learn(Bounds& bounds, const std::vector<std::string>& overrides, int64_t shards);
+  void learn(Bounds& bounds, const std::vector<std::string>& overrides, const RowSets& sets);
 
   Request request_;
   std::vector<std::string> shortening_;

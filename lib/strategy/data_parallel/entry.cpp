@@ -6,11 +6,13 @@
 #include "core/clock.h"
 #include "strategy/data_parallel/crew.h"
 #include "strategy/entry.h"
+#include "strategy/parts/microbatches.h"
 #include "strategy/parts/worker.h"
 
 #include "torch_pch.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 namespace mgt::strategy::data_parallel {
@@ -20,6 +22,7 @@ class DataParallel final : public Strategy {
  public:
   explicit DataParallel(const Context& context)
       : devices_(context.devices),
+        micro_batch_(context.micro_batch),
         busy_s_(devices_.size(), 0.0),
         crew_(size(), [devices = context.devices, threads = context.threads](int64_t member) {
           at::set_num_threads(static_cast<int>(std::max<int64_t>(1, threads / static_cast<int64_t>(devices.size()))));
@@ -40,17 +43,19 @@ class DataParallel final : public Strategy {
   StepResult step(const data::Batch& batch, const StepInput& input) override {
     const double started_s = real_clock().now_s();
     std::vector<double> losses(workers_.size(), 0.0);
+    const int64_t pieces = pieces_of(batch.size(), size(), micro_batch_);
     crew_.run([&](int64_t member) {
       const double from_s = real_clock().now_s();
-      losses[index(member)] =
-          worker(member).compute_gradients(part_of(batch, member), input.samples, sum_over_members_[index(member)]);
+      losses[index(member)] = worker(member).compute_gradients(part_of(batch, member), input.samples, pieces,
+                                                               sum_over_members_[index(member)]);
       busy_s_[index(member)] += real_clock().now_s() - from_s;
     });
     const double update_from_s = real_clock().now_s();
     show(input.probe, &Probe::gradients_computed);
     gather_gradients();
     if (input.probe) input.probe->gradients_ready(0, worker(0).parameters());
-    worker(0).update(input.lr);
+    const double norm = std::sqrt(worker(0).sum_of_squares());
+    worker(0).update(input.lr, norm);
     broadcast_parameters();
     show(input.probe, &Probe::updated);
     const double ended_s = real_clock().now_s();
@@ -58,7 +63,7 @@ class DataParallel final : public Strategy {
     steps_s_ += ended_s - started_s;
     double loss = 0;
     for (const double part : losses) loss += part;
-    return {loss};
+    return {.loss = loss, .gradient_norm = norm};
   }
 
   EvalCounts evaluate(const data::Batch& batch) override {
@@ -128,6 +133,7 @@ class DataParallel final : public Strategy {
   }
 
   std::vector<at::Device> devices_;
+  int64_t micro_batch_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<model::SumOverReplicas> sum_over_members_;  // for `bn: sync`; one a device
   std::vector<double> busy_s_;                            // by device

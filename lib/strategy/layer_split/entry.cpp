@@ -4,10 +4,12 @@
 #include "core/text.h"
 #include "strategy/entry.h"
 #include "strategy/parts/balance.h"
+#include "strategy/parts/microbatches.h"
 #include "strategy/parts/worker.h"
 
 #include "torch_pch.h"
 
+#include <cmath>
 #include <memory>
 #include <numeric>
 
@@ -47,7 +49,7 @@ std::vector<Range> cut_model(const Context& context) {
 
 class LayerSplit final : public Strategy {
  public:
-  explicit LayerSplit(const Context& context) : loss_(context.model.loss) {
+  explicit LayerSplit(const Context& context) : loss_(context.model.loss), micro_batch_(context.micro_batch) {
     const std::vector<Range> ranges = cut_model(context);
     for (std::size_t part = 0; part < ranges.size(); ++part) {
       parts_.push_back(std::make_unique<Worker>(context, context.devices[part], ranges[part]));
@@ -58,14 +60,23 @@ class LayerSplit final : public Strategy {
 
   StepResult step(const data::Batch& batch, const StepInput& input) override {
     for (auto& part : parts_) part->replica().zero_gradients();
-    const at::Tensor outputs = forward(batch.inputs, {.training = true});
-    const double loss = backward(loss_, outputs, batch.targets.to(outputs.device()), input.samples);
+    double loss = 0;
+    const int64_t pieces = pieces_of(batch.size(), 1, micro_batch_);
+    for (int64_t index = 0; index < pieces; ++index) {
+      const data::Batch piece = piece_of(batch, pieces, index);
+      const at::Tensor outputs = forward(piece.inputs, {.training = true});
+      loss += backward(loss_, outputs, piece.targets.to(outputs.device()), input.samples);
+    }
+    double squares = 0;
     for (auto& part : parts_) {
       if (input.probe) input.probe->gradients_ready(0, part->parameters());
-      part->update(input.lr);
+      squares += part->sum_of_squares();
+    }
+    for (auto& part : parts_) {
+      part->update(input.lr, std::sqrt(squares));
       if (input.probe) input.probe->updated(0, part->parameters());
     }
-    return {loss};
+    return {.loss = loss, .gradient_norm = std::sqrt(squares)};
   }
 
   EvalCounts evaluate(const data::Batch& batch) override {
@@ -106,6 +117,7 @@ class LayerSplit final : public Strategy {
   }
 
   model::Loss loss_;
+  int64_t micro_batch_;
   std::vector<std::unique_ptr<Worker>> parts_;
   int64_t bytes_sent_ = 0;
 };

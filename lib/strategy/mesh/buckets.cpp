@@ -44,13 +44,14 @@ Buckets::Buckets(model::Replica& replica, comm::Communicator& communicator, std:
 }
 
 void Buckets::begin() {
+  reducing_ = true;
   missing_ = parameters_in_;
   started_.clear();
 }
 
 void Buckets::parameter_ready(std::size_t bucket) {
+  if (!reducing_ || !overlap_) return;
   --missing_[bucket];
-  if (!overlap_) return;
   while (started_.size() < ranges_.size() && missing_[started_.size()] == 0) {
     start_next();
     ++started_in_backward_;
@@ -63,6 +64,7 @@ void Buckets::finish() {
   while (started_.size() < ranges_.size()) start_next();
   for (comm::Work& work : started_) work.wait();
   started_.clear();
+  reducing_ = false;
 }
 
 }  // namespace mgt::strategy

@@ -23,7 +23,7 @@ class Buckets {
   // move.
   Buckets(model::Replica& replica, comm::Communicator& communicator, std::vector<Range> ranges, bool overlap);
 
-  void begin();   // before backward
+  void begin();   // before the last backward of a step; in those before it nothing is reduced
   void finish();  // after backward: starts what no hook has started, then waits for all; gradients are sums over ranks
 
   int64_t started_in_backward() const { return started_in_backward_; }  // since construction
@@ -38,6 +38,7 @@ class Buckets {
   std::vector<Range> ranges_;
   std::vector<int64_t> parameters_in_;  // of each bucket
   std::vector<int64_t> missing_;        // parameters of each bucket whose gradient is not there yet
+  bool reducing_ = false;               // between begin and finish
   std::vector<comm::Work> started_;
   std::vector<at::Tensor> views_;  // of the flat gradient, one a bucket
   int64_t started_in_backward_ = 0;

@@ -1,6 +1,7 @@
 #include "strategy/parts/worker.h"
 
 #include "optim/entry.h"
+#include "strategy/parts/microbatches.h"
 
 #include "torch_pch.h"
 
@@ -13,10 +14,20 @@ Worker::Worker(const Context& context, at::Device device)
 
 Worker::Worker(const Context& context, at::Device device, Range blocks)
     : replica_(context.model, blocks, context.dtype, device, context.seed),
-      optimizer_(optim::make(context.config, replica_.parameters())) {}
+      optimizer_(optim::make(context.config, replica_.parameters())),
+      clip_(optim::clip_of(context.config)) {}
 
-double Worker::compute_gradients(const data::Batch& batch, int64_t samples, const model::SumOverReplicas& statistics) {
+double Worker::compute_gradients(const data::Batch& batch, int64_t samples, int64_t pieces,
+                                 const model::SumOverReplicas& statistics) {
   replica_.zero_gradients();
+  double loss = 0;
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    loss += add_gradients(piece_of(batch, pieces, piece), samples, statistics);
+  }
+  return loss;
+}
+
+double Worker::add_gradients(const data::Batch& batch, int64_t samples, const model::SumOverReplicas& statistics) {
   const bool joins_others = statistics && replica_.model().sync_statistics;  // also when it brings no rows
   if (batch.size() == 0 && !joins_others) return 0;
   const at::Tensor outputs =
@@ -56,8 +67,15 @@ std::vector<NamedTensor> Worker::parameters() const {
   return parameters;
 }
 
-void Worker::update(double lr) {
+double Worker::sum_of_squares() const {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : replica_.parameter_views()) gradients.push_back(parameter.grad());
+  return optim::sum_of_squares(gradients);
+}
+
+void Worker::update(double lr, double global_norm) {
   const at::NoGradGuard no_grad;
+  optim::clip(replica_.gradients(), clip_, global_norm);
   optimizer_->step(replica_.parameters(), replica_.gradients(), lr);
 }
 

@@ -4,6 +4,7 @@
 
 #include "data/dataset.h"
 #include "model/replica.h"
+#include "optim/clip.h"
 #include "optim/optimizer.h"
 #include "strategy/entry.h"
 #include "strategy/parts/virtual_shards.h"
@@ -22,10 +23,14 @@ class Worker {
   model::Replica& replica() { return replica_; }
   optim::Optimizer& optimizer() { return *optimizer_; }
 
-  // Clears the gradients, runs forward and backward over `batch`, and leaves the gradient of (sum of the samples'
-  // losses) / `samples` in the replica. Returns that quotient. An empty batch gives zero gradients and 0.
+  // Clears the gradients, runs forward and backward over `batch` in `pieces`, and leaves the gradient of (sum of the
+  // samples' losses) / `samples` in the replica. Returns that quotient. An empty batch gives zero gradients and 0.
   // `statistics`: how BatchNorm sums over the replicas; used where the model is `sync_statistics`.
-  double compute_gradients(const data::Batch& batch, int64_t samples, const model::SumOverReplicas& statistics = {});
+  double compute_gradients(const data::Batch& batch, int64_t samples, int64_t pieces,
+                           const model::SumOverReplicas& statistics = {});
+
+  // One piece of it: adds to the gradients that are there.
+  double add_gradients(const data::Batch& piece, int64_t samples, const model::SumOverReplicas& statistics = {});
 
   // The same along the tree of virtual shards: the gradient and the loss summed over the shards of `shards`' owner, of
   // a global batch of `samples`. Running statistics follow shard 0, so that its owner has them whoever owns the others.
@@ -33,7 +38,11 @@ class Worker {
 
   std::vector<NamedTensor> parameters() const;  // the leaves, for a Probe
 
-  void update(double lr);
+  // Of the gradient that is there; 0 for a replica without parameters.
+  double sum_of_squares() const;
+
+  // Clips, where the config says so, and makes the optimizer's step. `global_norm` is that of the whole gradient.
+  void update(double lr, double global_norm);
 
   // Parameters, buffers and optimizer state of this replica.
   std::vector<model::StateSlice> state(bool primary);
@@ -41,6 +50,7 @@ class Worker {
  private:
   model::Replica replica_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  optim::Clip clip_;
 };
 
 // Backward of (sum of the samples' losses) / `samples`; returns that quotient.

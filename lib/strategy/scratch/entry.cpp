@@ -12,7 +12,10 @@ namespace {
 class Scratch final : public Strategy {
  public:
   explicit Scratch(const Context& context)
-      : model_(context.model), allreduce_(allreduce_named(context.config.section("strategy").text("allreduce"))) {
+      : model_(context.model),
+        recipe_{.allreduce = allreduce_named(context.config.section("strategy").text("allreduce")),
+                .clip = optim::clip_of(context.config),
+                .micro_batch = context.micro_batch} {
     const model::Replica initial(context.model, context.dtype, context.devices.front(), context.seed);
     for (const at::Device place : context.devices) {
       Device device{
@@ -41,11 +44,12 @@ class Scratch final : public Strategy {
     const SummedLoss loss = [this](const at::Tensor& y_hat, const at::Tensor& y) {
       return model::summed_loss(model_.loss, y_hat, y);
     };
-    if (!virtual_shards_.empty()) return {step_along_tree(batch, input)};
+    if (!virtual_shards_.empty()) return step_along_tree(batch, input);
+    recipe_.lr = input.lr;
     const BatchResult result =
-        train_batch(batch.inputs, batch.targets, devices_, net, loss, allreduce_, input.lr, watch_of(input.probe));
+        train_batch(batch.inputs, batch.targets, devices_, net, loss, recipe_, watch_of(input.probe));
     traffic_ += result.traffic;
-    return {result.loss};
+    return {.loss = result.loss, .gradient_norm = result.gradient_norm};
   }
 
   EvalCounts evaluate(const data::Batch& batch) override {
@@ -99,7 +103,7 @@ class Scratch final : public Strategy {
   }
 
   // As train_batch, but each device's gradient is summed over its virtual shards, and the devices' along the same tree.
-  double step_along_tree(const data::Batch& batch, const StepInput& input) {
+  StepResult step_along_tree(const data::Batch& batch, const StepInput& input) {
     const Watch watch = watch_of(input.probe);
     std::vector<double> losses;
     for (std::size_t i = 0; i < devices_.size(); ++i) losses.push_back(sum_shards(i, batch, input.samples));
@@ -111,13 +115,9 @@ class Scratch final : public Strategy {
       traffic_ += allreduce_tree(gradients);
     }
     if (watch.gradients_ready) watch.gradients_ready();
-    for (Device& device : devices_) {
-      for (std::size_t p = 0; p < param_names_.size(); ++p) {
-        device.optimizers[p]->step(device.params[p], device.params[p].mutable_grad(), input.lr);
-      }
-    }
+    const double norm = update(devices_, input.lr, recipe_.clip);
     if (watch.updated) watch.updated();
-    return tree_sum(losses);
+    return {.loss = tree_sum(losses), .gradient_norm = norm};
   }
 
   double sum_shards(std::size_t i, const data::Batch& batch, int64_t samples) {
@@ -154,7 +154,7 @@ class Scratch final : public Strategy {
   }
 
   const model::Model& model_;
-  AllReduce allreduce_;
+  Recipe recipe_;
   std::vector<Device> devices_;
   std::vector<at::Device> places_;
   std::vector<std::string> param_names_;

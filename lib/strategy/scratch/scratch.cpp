@@ -2,8 +2,11 @@
 
 #include "core/error.h"
 #include "core/split.h"
+#include "strategy/parts/microbatches.h"
 
 #include "torch_pch.h"
+
+#include <cmath>
 
 namespace mgt::strategy::scratch {
 namespace {
@@ -19,6 +22,26 @@ void clear_gradients(std::vector<Device>& devices) {
   for (Device& device : devices) {
     for (at::Tensor& param : device.params) param.mutable_grad() = at::zeros_like(param);
   }
+}
+
+// Forward on each device, then backward on each: on GPUs the devices work at the same time. Gradients add up over the
+// pieces. Returns the sum of the losses.
+double forward_and_backward(const std::vector<at::Tensor>& X_shards, const std::vector<at::Tensor>& y_shards,
+                            const std::vector<Device>& devices, const Net& net, const SummedLoss& loss,
+                            int64_t pieces) {
+  double sum = 0;
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    std::vector<at::Tensor> losses;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      const Range rows = split(X_shards[i].size(0), pieces, piece);
+      if (rows.size() == 0) continue;
+      losses.push_back(loss(net(X_shards[i].narrow(0, rows.begin, rows.size()), devices[i]),
+                            y_shards[i].narrow(0, rows.begin, rows.size())));
+    }
+    for (at::Tensor& l : losses) l.backward();
+    for (const at::Tensor& l : losses) sum += l.item<double>();
+  }
+  return sum;
 }
 
 }  // namespace
@@ -46,37 +69,42 @@ std::pair<std::vector<at::Tensor>, std::vector<at::Tensor>> split_batch(const at
 }
 
 BatchResult train_batch(const at::Tensor& X, const at::Tensor& y, std::vector<Device>& devices, const Net& net,
-                        const SummedLoss& loss, AllReduce allreduce, double lr, const Watch& watch) {
+                        const SummedLoss& loss, const Recipe& recipe, const Watch& watch) {
   BatchResult result;
+  const auto batch_size = static_cast<double>(X.size(0));
   clear_gradients(devices);
   const auto [X_shards, y_shards] = split_batch(X, y, places_of(devices));
-
-  // Forward on each device, then backward on each: on GPUs the devices work at the same time.
-  std::vector<at::Tensor> losses;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (X_shards[i].size(0) > 0) losses.push_back(loss(net(X_shards[i], devices[i]), y_shards[i]));
-  }
-  for (at::Tensor& l : losses) l.backward();
+  const int64_t pieces = pieces_of(X.size(0), static_cast<int64_t>(devices.size()), recipe.micro_batch);
+  result.loss = forward_and_backward(X_shards, y_shards, devices, net, loss, pieces) / batch_size;
   if (watch.gradients_computed) watch.gradients_computed();
 
   const at::NoGradGuard no_grad;
   for (std::size_t p = 0; p < devices[0].params.size(); ++p) {
     std::vector<at::Tensor> gradients;
     for (Device& device : devices) gradients.push_back(device.params[p].grad());
-    result.traffic += allreduce(gradients);
+    result.traffic += recipe.allreduce(gradients);
   }
   for (Device& device : devices) {
-    for (at::Tensor& param : device.params) param.mutable_grad().div_(X.size(0));  // of the whole batch
+    for (at::Tensor& param : device.params) param.mutable_grad().div_(batch_size);  // of the whole batch
   }
   if (watch.gradients_ready) watch.gradients_ready();
+  result.gradient_norm = update(devices, recipe.lr, recipe.clip);
+  if (watch.updated) watch.updated();
+  return result;
+}
+
+double update(std::vector<Device>& devices, double lr, const optim::Clip& clip) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& param : devices[0].params) gradients.push_back(param.grad());
+  const double norm = std::sqrt(optim::sum_of_squares(gradients));
   for (Device& device : devices) {
     for (std::size_t p = 0; p < device.params.size(); ++p) {
+      optim::clip(device.params[p].mutable_grad(), clip, norm);
       device.optimizers[p]->step(device.params[p], device.params[p].mutable_grad(), lr);
     }
   }
-  if (watch.updated) watch.updated();
-  for (const at::Tensor& l : losses) result.loss += l.item<double>() / static_cast<double>(X.size(0));
-  return result;
+  return norm;
 }
 
 }  // namespace mgt::strategy::scratch

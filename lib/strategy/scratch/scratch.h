@@ -5,12 +5,14 @@
 #pragma once
 
 #include "model/model.h"
+#include "optim/clip.h"
 #include "optim/optimizer.h"
 #include "strategy/scratch/allreduce.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -39,9 +41,18 @@ struct Device {
 using Net = std::function<at::Tensor(const at::Tensor& X, const Device& device)>;
 using SummedLoss = std::function<at::Tensor(const at::Tensor& y_hat, const at::Tensor& y)>;
 
+// How a minibatch is worked on, besides the network.
+struct Recipe {
+  AllReduce allreduce;
+  double lr = 0;
+  optim::Clip clip = {};
+  int64_t micro_batch = std::numeric_limits<int64_t>::max();  // rows that a device takes at once
+};
+
 struct BatchResult {
-  double loss = 0;  // mean over the batch, before the update
-  Traffic traffic;
+  double loss = 0;           // mean over the batch, before the update
+  double gradient_norm = 0;  // before clipping
+  Traffic traffic = {};
 };
 
 // Who looks on: called, where given, before and after the all-reduce and after the update.
@@ -54,6 +65,10 @@ struct Watch {
 // The five steps of data parallelism on one minibatch: split, forward and backward on each device, all-reduce of each
 // parameter's gradient, and the same update everywhere, divided by the size of the whole batch.
 BatchResult train_batch(const at::Tensor& X, const at::Tensor& y, std::vector<Device>& devices, const Net& net,
-                        const SummedLoss& loss, AllReduce allreduce, double lr, const Watch& watch = {});
+                        const SummedLoss& loss, const Recipe& recipe, const Watch& watch = {});
+
+// The same step of the optimizer on every device, whose gradients are equal. Returns the gradient's norm before
+// clipping.
+double update(std::vector<Device>& devices, double lr, const optim::Clip& clip);
 
 }  // namespace mgt::strategy::scratch

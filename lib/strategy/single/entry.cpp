@@ -1,7 +1,10 @@
 // One device, one replica: what every other strategy must equal.
 #include "core/text.h"
 #include "strategy/entry.h"
+#include "strategy/parts/microbatches.h"
 #include "strategy/parts/worker.h"
+
+#include <cmath>
 
 namespace mgt::strategy::single {
 namespace {
@@ -11,18 +14,21 @@ class Single final : public Strategy {
   explicit Single(const Context& context)
       : device_(context.devices.front()),
         worker_(context, device_),
+        micro_batch_(context.micro_batch),
         virtual_shards_(virtual_shards_of(context.config, 1, 0)) {}
 
   Range shard(int64_t rows) const override { return {0, rows}; }
 
   StepResult step(const data::Batch& batch, const StepInput& input) override {
     const data::Batch rows = data::slice(batch, 0, batch.size(), device_);
-    const double loss = virtual_shards_ ? worker_.compute_gradients(rows, input.samples, *virtual_shards_)
-                                        : worker_.compute_gradients(rows, input.samples);
+    const double loss = virtual_shards_
+                            ? worker_.compute_gradients(rows, input.samples, *virtual_shards_)
+                            : worker_.compute_gradients(rows, input.samples, pieces_of(rows.size(), 1, micro_batch_));
     if (input.probe) input.probe->gradients_ready(0, worker_.parameters());
-    worker_.update(input.lr);
+    const double norm = std::sqrt(worker_.sum_of_squares());
+    worker_.update(input.lr, norm);
     if (input.probe) input.probe->updated(0, worker_.parameters());
-    return {loss};
+    return {.loss = loss, .gradient_norm = norm};
   }
 
   EvalCounts evaluate(const data::Batch& batch) override {
@@ -34,6 +40,7 @@ class Single final : public Strategy {
  private:
   at::Device device_;
   Worker worker_;
+  int64_t micro_batch_;
   std::optional<VirtualShards> virtual_shards_;
 };
 

@@ -2,6 +2,7 @@
 // all-reduced while backward still runs; every rank makes the same update. The simplest case of the mesh.
 #include "strategy/entry.h"
 #include "strategy/mesh/buckets.h"
+#include "strategy/parts/microbatches.h"
 #include "strategy/parts/worker.h"
 
 #include "torch_pch.h"
@@ -16,6 +17,7 @@ class Ddp final : public Strategy {
   explicit Ddp(const Context& context)
       : communicator_(context.communicator),
         worker_(context, context.devices.front()),
+        micro_batch_(context.micro_batch),
         ranges_(cut_buckets(worker_.replica(), bucket_bytes(context.config))),
         virtual_shards_(virtual_shards_of(context.config, communicator_.size(), communicator_.rank())) {
     if (!virtual_shards_) buckets_.emplace(worker_.replica(), communicator_, ranges_, overlap(context.config));
@@ -30,10 +32,11 @@ class Ddp final : public Strategy {
     const double loss = virtual_shards_ ? sum_along_tree(on_device(batch), input.samples)
                                         : sum_in_buckets(on_device(batch), input.samples);
     if (input.probe) input.probe->gradients_ready(0, worker_.parameters());
-    worker_.update(input.lr);
+    const double norm = std::sqrt(worker_.sum_of_squares());
+    worker_.update(input.lr, norm);
     if (input.probe) input.probe->updated(0, worker_.parameters());
     statistics_differ_ = true;
-    return {loss};
+    return {.loss = loss, .gradient_norm = norm};
   }
 
   EvalCounts evaluate(const data::Batch& batch) override {
@@ -74,8 +77,13 @@ class Ddp final : public Strategy {
 
   // Both leave the mean gradient of the global batch in the replica, and return the mean loss.
   double sum_in_buckets(const data::Batch& own, int64_t samples) {
-    buckets_->begin();
-    const double own_loss = worker_.compute_gradients(own, samples, sum_over_ranks_);
+    const int64_t pieces = pieces_of(samples, communicator_.size(), micro_batch_);
+    worker_.replica().zero_gradients();
+    double own_loss = 0;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      if (piece == pieces - 1) buckets_->begin();
+      own_loss += worker_.add_gradients(piece_of(own, pieces, piece), samples, sum_over_ranks_);
+    }
     buckets_->finish();
     at::Tensor loss = at::full({1}, own_loss, at::TensorOptions().dtype(at::kDouble).device(device()));
     communicator_.all_reduce(loss).wait();
@@ -101,6 +109,7 @@ class Ddp final : public Strategy {
     communicator_.all_reduce(tensor).wait();
   };
   Worker worker_;
+  int64_t micro_batch_;
   std::vector<Range> ranges_;
   std::optional<VirtualShards> virtual_shards_;
   std::optional<Buckets> buckets_;  // its hooks start all-reduces, which virtual shards do without

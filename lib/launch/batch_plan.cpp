@@ -1,0 +1,38 @@
+#include "launch/batch_plan.h"
+
+#include "core/text.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace mgt::launch {
+namespace {
+
+int64_t divided_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
+
+std::optional<int64_t> given(const config::Config& config, const std::string& key) {
+  const config::Section& top = config.top();
+  const bool chosen = top.has(key) && top.origin(key).source != config::Origin::Source::fallback;
+  return chosen ? std::optional(top.integer(key)) : std::nullopt;
+}
+
+}  // namespace
+
+BatchPlan batch_plan(const config::Config& config, int64_t data_ranks) {
+  const auto batch_size = given(config, "batch_size"), micro_batch = given(config, "micro_batch"),
+             accumulate = given(config, "accumulate");
+  BatchPlan plan{.batch_size = config.top().integer("batch_size"), .accumulate = accumulate.value_or(1)};
+  if (!batch_size && micro_batch && accumulate) plan.batch_size = *micro_batch * *accumulate * data_ranks;
+  const int64_t rows = divided_up(plan.batch_size, data_ranks);
+  if (micro_batch && !accumulate) plan.accumulate = divided_up(rows, *micro_batch);
+  plan.micro_batch = divided_up(rows, plan.accumulate);
+  if (micro_batch && accumulate && plan.micro_batch != *micro_batch) {
+    config.error_at("micro_batch",
+                    concat(*micro_batch, " rows x accumulate ", *accumulate, " x ", counted(data_ranks, "data rank"),
+                           " is not batch_size ", plan.batch_size, "; leave one of the three out, and it follows"));
+  }
+  if (micro_batch && !accumulate) plan.micro_batch = std::min(rows, *micro_batch);
+  return plan;
+}
+
+}  // namespace mgt::launch

@@ -1,0 +1,56 @@
+#include "optim/clip.h"
+
+#include "torch_pch.h"
+
+#include <cmath>
+
+namespace mgt::optim {
+namespace {
+
+constexpr double kEpsilon = 1e-6;  // PyTorch's: it shows in the weights, at 7e-8
+
+std::optional<double> given(const config::Section& section, const std::string& key) {
+  return section.has(key) ? std::optional(section.number(key)) : std::nullopt;
+}
+
+}  // namespace
+
+config::SectionSpec clip_section() {
+  using config::Kind;
+  return {.key = "clip",
+          .summary = "How large a gradient may be.",
+          .main_key = "norm",
+          .options = {{.key = "norm",
+                       .kind = Kind::number,
+                       .fallback = {},
+                       .help = "Largest norm of the global gradient; a longer one is shortened to it.",
+                       .bounds = {.above = 0}},
+                      {.key = "value",
+                       .kind = Kind::number,
+                       .fallback = {},
+                       .help = "Largest size of one value of the gradient.",
+                       .bounds = {.above = 0}}}};
+}
+
+Clip clip_of(const config::Config& config) {
+  const config::Section& section = config.section("clip");
+  return {.norm = given(section, "norm"), .value = given(section, "value")};
+}
+
+double sum_of_squares(std::span<const at::Tensor> parts) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> norms;
+  for (const at::Tensor& part : parts) norms.push_back(part.norm());
+  if (norms.empty()) return 0;
+  return at::stack(norms).to(at::kDouble).square().sum().item<double>();
+}
+
+void clip(at::Tensor& part, const Clip& clip, double global_norm) {
+  if (clip.norm) {
+    const double factor = *clip.norm / (global_norm + kEpsilon);
+    if (factor < 1) part.mul_(factor);
+  }
+  if (clip.value) part.clamp_(-*clip.value, *clip.value);
+}
+
+}  // namespace mgt::optim
