@@ -150,7 +150,7 @@ TEST_CASE("determinism: invariant refuses by name what cannot keep it") {
   REQUIRE(refusal("strategy: ddp\ndevices: 3\n").find("virtual_shards: 4 shards") != std::string::npos);
   REQUIRE(refusal("strategy: ddp\ndevices: 2\nvirtual_shards: 6\n").find("power of two") != std::string::npos);
   REQUIRE(refusal("strategy: ddp\ndevices: 8\n").find("virtual_shards") != std::string::npos);
-  REQUIRE(refusal("strategy: data_parallel\ndevices: 2\n").find("ddp, scratch, single") != std::string::npos);
+  REQUIRE(refusal("strategy: data_parallel\ndevices: 2\n").find("ddp, zero, scratch, single") != std::string::npos);
   REQUIRE(refusal("strategy: layer_split\ndevices: 2\n").find("determinism") != std::string::npos);
   REQUIRE(refusal("strategy: ddp\ndevices: 2\nthreads: 2\n").find("threads") != std::string::npos);
   REQUIRE(refusal("strategy: ddp\ndevices: 2\nmodel: {name: resnet18, bn: sync}\n").find("model.bn") !=

@@ -20,7 +20,7 @@ void follow(const std::string& section, const std::function<double(double, doubl
   INFO(section);
   const config::Config config = config_of(section);
   at::Tensor parameter = at::full({1}, 1.0, at::kDouble);
-  const auto optimizer = optim::make(config, parameter);
+  const auto optimizer = optim::make(config, optim::whole(parameter));
   double wanted = 1.0;
   for (int step = 0; step < 6; ++step) {
     const double gradient = 0.3 * wanted + 0.1 * step - 0.2;

@@ -176,17 +176,24 @@ TEST_CASE("a progress line fits the terminal") {
 }
 
 TEST_CASE("records are one line of JSON and one of CSV with the same values") {
-  const train::StepRecord step{
-      .epoch = 1, .step = 10, .step_in_epoch = 10, .samples = 256, .loss = 2.285679107323412, .lr = 0.2};
-  CHECK(report::json_line(step) ==
-        R"({"event":"step","epoch":1,"step":10,"train_loss":2.285679107323412,"lr":0.2,"samples":256})");
+  const train::StepRecord step{.epoch = 1,
+                               .step = 10,
+                               .step_in_epoch = 10,
+                               .samples = 256,
+                               .loss = 2.285679107323412,
+                               .gradient_norm = 0.5,
+                               .lr = 0.2};
+  CHECK(
+      report::json_line(step) ==
+      R"({"event":"step","epoch":1,"step":10,"train_loss":2.285679107323412,"grad_norm":0.5,"lr":0.2,"samples":256})");
   CHECK(report::json_line(third_epoch()) ==
         R"({"event":"epoch","epoch":3,"step":705,"train_loss":0.7202,"train_s":13.9,"eval_s":0.5,)"
         R"("samples_per_s":4316.5,"test_correct":7173,"test_total":10000,"test_acc":0.7173})");
-  CHECK(report::csv_header() ==
-        "event,epoch,step,train_loss,lr,samples,train_s,eval_s,samples_per_s,test_correct,test_total,test_acc");
-  CHECK(report::csv_line(step) == "step,1,10,2.285679107323412,0.2,256,,,,,,");
-  CHECK(report::csv_line(third_epoch()) == "epoch,3,705,0.7202,,,13.9,0.5,4316.5,7173,10000,0.7173");
+  CHECK(
+      report::csv_header() ==
+      "event,epoch,step,train_loss,grad_norm,lr,samples,train_s,eval_s,samples_per_s,test_correct,test_total,test_acc");
+  CHECK(report::csv_line(step) == "step,1,10,2.285679107323412,0.5,0.2,256,,,,,,");
+  CHECK(report::csv_line(third_epoch()) == "epoch,3,705,0.7202,,,,13.9,0.5,4316.5,7173,10000,0.7173");
 }
 
 TEST_CASE("the summary has every key, and nulls where nothing was evaluated") {
@@ -196,7 +203,7 @@ TEST_CASE("the summary has every key, and nulls where nothing was evaluated") {
   CHECK(keys == std::set<std::string>{"test_acc", "test_correct", "test_total", "best_test_acc", "train_loss",
                                       "sec_per_epoch", "samples_per_sec", "first_step_s", "epochs", "steps", "strategy",
                                       "devices", "world_size", "weights_sha256", "peak_bytes", "bytes_sent",
-                                      "comm_wait_s", "notes"});
+                                      "bytes_per_step", "comm_wait_s", "notes"});
   CHECK(summary["test_acc"] == 0.8312);
   CHECK(summary["devices"] == json({"cuda:0", "cuda:1"}));
   CHECK(summary["notes"] == json({{"device 1 idle", "12.3 %"}}));

@@ -35,6 +35,10 @@ std::vector<Way> all_ways() {
           {"{name: ddp, bucket_mb: 0.001, overlap: false}", 3},
           {"ddp", 4},
           {"{name: ddp, bucket_mb: 0.001}", 2, test::Backend::gloo},
+          {"{name: zero, stage: 1}", 2},
+          {"{name: zero, stage: 2, bucket_mb: 0.001}", 3},
+          {"{name: zero, stage: 3}", 4},
+          {"{name: zero, stage: 3}", 2, test::Backend::gloo},
           {"layer_split", 2},
           {"{name: layer_split, split: [1, 1, 2]}", 3}};
 }
@@ -126,6 +130,9 @@ TEST_CASE("every optimizer equals PyTorch under every strategy (S-51)") {
                       {"{name: scratch, allreduce: ring}", 3},
                       {"data_parallel", 2},
                       {"{name: ddp, bucket_mb: 0.001}", 3},
+                      {"{name: zero, stage: 1}", 3},
+                      {"{name: zero, stage: 2, bucket_mb: 0.001}", 2},
+                      {"{name: zero, stage: 3}", 4},
                       {"layer_split", 2}};
   for (const Way& way : ways) {
     compare_run("sgd_momentum", "{name: sgd, lr: 0.05, momentum: 0.9}", way);
@@ -148,7 +155,8 @@ TEST_CASE("accumulation equals PyTorch under every strategy, with short windows 
 }
 
 TEST_CASE("virtual shards compute the same function, with more of them than rows too") {
-  for (const Way& way : {Way{"single", 1}, Way{"scratch", 2}, Way{"ddp", 4}, Way{"{name: ddp, bucket_mb: 0.001}", 2}}) {
+  for (const Way& way : {Way{"single", 1}, Way{"scratch", 2}, Way{"ddp", 4}, Way{"{name: ddp, bucket_mb: 0.001}", 2},
+                         Way{"{name: zero, stage: 1}", 2}, Way{"{name: zero, stage: 3}", 4}}) {
     compare_run("sgd", "{name: sgd, lr: 0.2}", way, "determinism: invariant\n");
   }
   compare_run("sgd", "{name: sgd, lr: 0.2}", {"ddp", 4}, "determinism: invariant\nvirtual_shards: 32\n");
@@ -165,10 +173,10 @@ TEST_CASE("the full LeNet equals PyTorch under every strategy (S-40)") {
     for (model::StateSlice& slice : state) {
       if (slice.kind != model::StateKind::parameter) continue;
       const json& formula = run["init_formula"]["offset_scale"][slice.name];
-      const at::Tensor i = at::arange(slice.view.numel(), at::kLong);
+      const at::Tensor i = at::arange(model::elements(slice.global), at::kLong);
       const at::Tensor unit =
           i.mul(7919).add(formula[0].get<int64_t>()).remainder(65537).to(at::kDouble).div(65537.0).sub(0.5);
-      slice.view.copy_(unit.mul(formula[1].get<double>()).view(slice.view.sizes()));
+      slice.view.copy_(model::piece_of(unit.mul(formula[1].get<double>()).view(slice.global), slice));
     }
   };
   for (const Way& way : all_ways()) {
@@ -222,7 +230,7 @@ TEST_CASE("BatchNorm with synchronised statistics equals PyTorch on one device, 
     const json file = golden(name + ".json");
     const json& run = file["runs"][0];
     REQUIRE(run["mode"] == "single");
-    for (const std::string strategy : {"ddp", "data_parallel"}) {
+    for (const std::string strategy : {"ddp", "data_parallel", "{name: zero, stage: 2}", "{name: zero, stage: 3}"}) {
       for (const int64_t devices : {1, 2, 3, 4}) {
         INFO(name << " under " << strategy << " on " << devices);
         const std::string style = name == "resnet_tiny_d2l" ? "d2l" : "torchvision";
@@ -246,7 +254,8 @@ TEST_CASE("BatchNorm with local statistics equals PyTorch's DDP on 2 and 4 ranks
   for (const json& run : file["runs"]) {
     if (run["mode"] != "local") continue;
     const auto ranks = run["ranks"].get<int64_t>();
-    for (const std::string strategy : {"ddp", "data_parallel", "scratch"}) {
+    for (const std::string strategy :
+         {"ddp", "data_parallel", "scratch", "{name: zero, stage: 1}", "{name: zero, stage: 3}"}) {
       INFO(strategy << " on " << ranks);
       const test::Outcome outcome = test::train({.yaml = "model: {name: resnet18, channels: [4, 8], blocks: [1, "
                                                          "1]}\nprecision: fp64\nbatch_size: 64\nstrategy: " +

@@ -1,6 +1,7 @@
 // The functions of training.h.
 #include "training.h"
 
+#include "checkpoint/gather.h"
 #include "checkpoint/weights.h"
 #include "comm/gloo/gloo.h"
 #include "comm/local/local.h"
@@ -40,7 +41,7 @@ void train_rank(const Training& training, const config::Config& config, comm::Co
       here,         plan.micro_batch};
   const auto made = entry.make(context);
   std::vector<model::StateSlice> state = made->state();
-  if (!training.init.empty()) checkpoint::load_weights(real_file_system(), training.init, state, true);
+  if (!training.init.empty()) checkpoint::load_weights(real_file_system(), training.init, model, state);
   if (training.fill) training.fill(state);
   made->state_loaded();
 
@@ -64,9 +65,13 @@ void train_rank(const Training& training, const config::Config& config, comm::Co
   // Before evaluation, which shares BatchNorm statistics.
   std::vector<std::map<std::string, at::Tensor>> replicas(1);
   for (const model::StateSlice& slice : made->state()) {
-    if (slice.kind == model::StateKind::optimizer) continue;
+    if (slice.kind == model::StateKind::optimizer || !model::is_whole(slice)) continue;
     if (replicas.back().contains(slice.name)) replicas.emplace_back();
     replicas.back()[slice.name] = slice.view.clone();
+  }
+  // What ranks have in pieces, rank 0 shows.
+  for (const model::StateSlice& slice : checkpoint::gather_weights(communicator, made->state(), at::kCPU)) {
+    if (!replicas.front().contains(slice.name)) replicas.front()[slice.name] = slice.view.clone();
   }
   if (training.data.test) {
     const int64_t count = training.data.test->size();
@@ -136,7 +141,7 @@ data::Splits golden_data() {
 }
 
 std::unique_ptr<optim::Optimizer> sgd_for(const at::Tensor& parameter) {
-  return optim::make(config_of("optimizer: sgd"), parameter);
+  return optim::make(config_of("optimizer: sgd"), optim::whole(parameter));
 }
 
 std::vector<const void*> replica_addresses(const std::string& yaml, int64_t devices) {

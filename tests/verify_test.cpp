@@ -168,7 +168,7 @@ TEST_CASE("a parameter that is off is seen") {
 TEST_CASE("a loss that is off is seen") {
   const auto fault = [](int64_t) {
     return verify::Fault{.before_reduce = [](at::Tensor& part) {
-      if (part.numel() == 1 && part.is_floating_point()) part.mul_(1 + 1e-9);
+      if (part.numel() == 2 && part.is_floating_point()) part[0].mul_(1 + 1e-9);
     }};
   };
   REQUIRE(seen(kLenet, fault).value().find("loss is off") != std::string::npos);

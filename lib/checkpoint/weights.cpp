@@ -18,8 +18,6 @@ using model::StateSlice;
 
 constexpr std::size_t kMostDifferencesShown = 4;
 
-bool is_whole(const StateSlice& slice) { return !slice.flat && slice.box.extent == slice.global; }
-
 bool has_kind(const TensorEntry& entry, at::ScalarType wanted) {
   return c10::isFloatingType(wanted) ? c10::isFloatingType(entry.dtype) : entry.dtype == wanted;
 }
@@ -46,30 +44,53 @@ std::vector<StateSlice> weights_of(const std::vector<StateSlice>& state) {
   return weights;
 }
 
-// What is wrong with the file's tensor for this slice; empty when nothing is.
-std::string difference(const Reader& reader, const StateSlice& slice) {
-  const auto found = reader.tensors().find(slice.name);
-  if (found == reader.tensors().end()) return slice.name + " is missing";
-  const TensorEntry& entry = found->second;
-  if (entry.shape != slice.global) {
-    return concat(slice.name, " is ", shortened(model::shape_text(entry.shape)), " where the model has ",
-                  model::shape_text(slice.global));
-  }
-  const at::ScalarType wanted = slice.view.scalar_type();
-  if (has_kind(entry, wanted)) return "";
-  return concat(slice.name, " is ", dtype_name(entry.dtype), " where the model has ", dtype_name(wanted));
+// A tensor that the file must have.
+struct Expected {
+  std::string name;
+  model::Shape shape;
+  at::ScalarType dtype;
+};
+
+std::vector<Expected> expected_of(const std::vector<StateSlice>& weights) {
+  std::vector<Expected> expected;
+  for (const StateSlice& slice : weights) expected.push_back({slice.name, slice.global, slice.view.scalar_type()});
+  return expected;
 }
 
-void check_same_model(const Reader& reader, const std::vector<StateSlice>& weights) {
+std::vector<Expected> expected_of(const model::Model& model) {
+  std::vector<Expected> expected;
+  for (const model::Block& block : model.blocks) {
+    for (const model::TensorSpec& spec : block.parameters) expected.push_back({spec.name, spec.shape, at::kDouble});
+    for (const model::TensorSpec& spec : block.buffers) {
+      expected.push_back({spec.name, spec.shape, spec.integer ? at::kLong : at::kDouble});
+    }
+  }
+  return expected;
+}
+
+// What is wrong with the file's tensor for it; empty when nothing is.
+std::string difference(const Reader& reader, const Expected& wanted) {
+  const auto found = reader.tensors().find(wanted.name);
+  if (found == reader.tensors().end()) return wanted.name + " is missing";
+  const TensorEntry& entry = found->second;
+  if (entry.shape != wanted.shape) {
+    return concat(wanted.name, " is ", shortened(model::shape_text(entry.shape)), " where the model has ",
+                  model::shape_text(wanted.shape));
+  }
+  if (has_kind(entry, wanted.dtype)) return "";
+  return concat(wanted.name, " is ", dtype_name(entry.dtype), " where the model has ", dtype_name(wanted.dtype));
+}
+
+void check_same_model(const Reader& reader, const std::vector<Expected>& expected) {
   std::vector<std::string> differences;
-  std::set<std::string> expected;
-  for (const StateSlice& slice : weights) {
-    if (!expected.insert(slice.name).second) continue;
-    const std::string what = difference(reader, slice);
+  std::set<std::string> names;
+  for (const Expected& wanted : expected) {
+    if (!names.insert(wanted.name).second) continue;  // of another replica
+    const std::string what = difference(reader, wanted);
     if (!what.empty()) differences.push_back(what);
   }
   for (const auto& [name, entry] : reader.tensors()) {
-    if (!expected.contains(name)) differences.push_back(shortened(name) + " is not in the model");
+    if (!names.contains(name)) differences.push_back(shortened(name) + " is not in the model");
   }
   if (!differences.empty()) throw_differences(reader.path(), differences);
 }
@@ -81,13 +102,23 @@ at::Tensor read_finite(const Reader& reader, const std::string& name, at::Scalar
   return tensor;
 }
 
-// The part of the whole tensor that the slice holds, in the form of its view.
-at::Tensor part_of(at::Tensor tensor, const StateSlice& slice) {
-  for (std::size_t dim = 0; dim < slice.global.size(); ++dim) {
-    tensor = tensor.narrow(static_cast<int64_t>(dim), slice.box.offset[dim], slice.box.extent[dim]);
+bool is_buffer(const StateSlice& slice) { return slice.kind == StateKind::buffer; }
+
+bool has_buffer(const Reader& reader, const std::vector<StateSlice>& weights) {
+  return std::ranges::any_of(
+      weights, [&](const StateSlice& slice) { return is_buffer(slice) && reader.tensors().contains(slice.name); });
+}
+
+// All is read before anything is written, so that a damaged file leaves the state as it was.
+void fill(const Reader& reader, const std::vector<StateSlice>& weights) {
+  const at::NoGradGuard no_grad;
+  std::map<std::string, at::Tensor> values;
+  for (const StateSlice& slice : weights) {
+    if (!values.contains(slice.name)) {
+      values.emplace(slice.name, read_finite(reader, slice.name, slice.view.scalar_type()));
+    }
   }
-  if (slice.flat) tensor = tensor.flatten().narrow(0, slice.flat->begin, slice.flat->size());
-  return tensor.reshape(slice.view.sizes());
+  for (const StateSlice& slice : weights) at::Tensor(slice.view).copy_(model::piece_of(values.at(slice.name), slice));
 }
 
 // By name; where replicas share one, the primary.
@@ -104,23 +135,18 @@ std::map<std::string, StateSlice> whole_weights(const std::vector<StateSlice>& w
 
 void load_weights(const FileSystem& files, const std::string& path, const std::vector<StateSlice>& state,
                   bool buffers_optional) {
-  const at::NoGradGuard no_grad;
   const Reader reader(files, path);
   std::vector<StateSlice> weights = weights_of(state);
-  const auto is_buffer = [](const StateSlice& slice) { return slice.kind == StateKind::buffer; };
-  const bool has_buffer = std::ranges::any_of(
-      weights, [&](const StateSlice& slice) { return is_buffer(slice) && reader.tensors().contains(slice.name); });
-  if (buffers_optional && !has_buffer) std::erase_if(weights, is_buffer);
-  check_same_model(reader, weights);
+  if (buffers_optional && !has_buffer(reader, weights)) std::erase_if(weights, is_buffer);
+  check_same_model(reader, expected_of(weights));
+  fill(reader, weights);
+}
 
-  // All is read before anything is written, so that a damaged file leaves the state as it was.
-  std::map<std::string, at::Tensor> values;
-  for (const StateSlice& slice : weights) {
-    if (!values.contains(slice.name)) {
-      values.emplace(slice.name, read_finite(reader, slice.name, slice.view.scalar_type()));
-    }
-  }
-  for (StateSlice& slice : weights) slice.view.copy_(part_of(values.at(slice.name), slice));
+void load_weights(const FileSystem& files, const std::string& path, const model::Model& model,
+                  const std::vector<StateSlice>& state) {
+  const Reader reader(files, path);
+  check_same_model(reader, expected_of(model));
+  fill(reader, weights_of(state));
 }
 
 void save_weights(FileSystem& files, const std::string& path, const std::vector<StateSlice>& state) {

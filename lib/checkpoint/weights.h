@@ -4,6 +4,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "checkpoint/weights_hash.h"
+#include "model/model.h"
 
 #include <string>
 #include <vector>
@@ -16,10 +17,14 @@ namespace mgt::checkpoint {
 void load_weights(const FileSystem& files, const std::string& path, const std::vector<model::StateSlice>& state,
                   bool buffers_optional = false);
 
-// Parameters and buffers of the slices that are primary and whole, as one safetensors file.
+// The same where `state` is a part of the model's: the file must have all of the model's tensors.
+void load_weights(const FileSystem& files, const std::string& path, const model::Model& model,
+                  const std::vector<model::StateSlice>& state);
+
+// Parameters and buffers of the slices that are primary, which must be whole (gather.h), as one safetensors file.
 void save_weights(FileSystem& files, const std::string& path, const std::vector<model::StateSlice>& state);
 
-// Over names, shapes, dtypes and bytes of all parameters and buffers.
+// Over names, shapes, dtypes and bytes of all parameters and buffers, which must be whole.
 WeightsHash hash_weights(const std::vector<model::StateSlice>& state);
 
 }  // namespace mgt::checkpoint

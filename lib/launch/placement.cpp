@@ -204,7 +204,7 @@ class Chooser {
 
 void check_devices(const config::Config& config, const model::Model& model, const Decision& decision) {
   const auto& check = strategy::entry_of(config).check_devices;
-  if (check) check(config, model, static_cast<int64_t>(decision.placement.devices.size()));
+  if (check) check(config, model, decision.placement.devices);
 }
 
 bool may_need_gpu(const config::DeviceRequest& request) {

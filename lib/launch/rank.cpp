@@ -1,5 +1,6 @@
 #include "launch/rank.h"
 
+#include "checkpoint/gather.h"
 #include "checkpoint/weights.h"
 #include "comm/device.h"
 #include "comm/gloo/gloo.h"
@@ -86,10 +87,8 @@ class Rank {
                                          .probe = context_.interposer ? context_.interposer->probe() : nullptr},
                                         observer);
     summary.info = info;
-    complete(summary);
-    if (context_.rank == 0 && !weights_path.empty()) {
-      checkpoint::save_weights(files_, weights_path, strategy_->state());
-    }
+    const auto weights = complete(summary);
+    if (context_.rank == 0 && !weights_path.empty()) checkpoint::save_weights(files_, weights_path, weights);
     return summary;
   }
 
@@ -150,7 +149,7 @@ class Rank {
   }
 
   void load_init() {
-    checkpoint::load_weights(files_, *run_.init, strategy_->state());
+    checkpoint::load_weights(files_, *run_.init, model_, strategy_->state());
     strategy_->state_loaded();
   }
 
@@ -171,27 +170,31 @@ class Rank {
             .bayes_accuracy = data_.bayes_accuracy};
   }
 
-  void complete(train::Summary& summary) {
+  // Returns the trained weights, on rank 0.
+  std::vector<model::StateSlice> complete(train::Summary& summary) {
     gather_costs(summary);
-    if (context_.rank != 0) return;
-    summary.weights_sha256 = checkpoint::hash_weights(strategy_->state()).sha256;
+    auto weights = checkpoint::gather_weights(*communicator_, strategy_->state(), devices_.front());
+    if (context_.rank != 0) return weights;
+    summary.weights_sha256 = checkpoint::hash_weights(weights).sha256;
     summary.data_sha256 = data::content_sha256(*context_.data);
     for (const strategy::Note& note : strategy_->notes()) summary.notes.emplace_back(note.name, note_text(note));
+    return weights;
   }
 
   // Each rank fills its own row, and the sum over the ranks is the whole table. Doubles hold bytes exactly up to 2^53.
   void gather_costs(train::Summary& summary) {
     const comm::Account spent = communicator_->ledger().total();
-    at::Tensor costs = at::zeros({placement_.world_size, 3}, at::kDouble);
+    at::Tensor costs = at::zeros({placement_.world_size, 4}, at::kDouble);
     costs[context_.rank].copy_(
         at::tensor({static_cast<double>(peak_bytes()), static_cast<double>(spent.bytes_sent + strategy_->bytes_sent()),
-                    spent.wait_s}));
+                    spent.wait_s, static_cast<double>(summary.train_bytes_sent)}));
     costs = costs.to(devices_.front());
     communicator_->all_reduce(costs).wait();
     costs = costs.cpu();
     summary.peak_bytes = static_cast<int64_t>(costs.select(1, 0).max().item<double>());
     summary.bytes_sent = static_cast<int64_t>(costs.select(1, 1).sum().item<double>());
     summary.comm_wait_s = costs.select(1, 2).max().item<double>();
+    summary.train_bytes_sent = static_cast<int64_t>(costs.select(1, 3).sum().item<double>());
   }
 
   int64_t peak_bytes() const {

@@ -16,68 +16,131 @@ int64_t padded(int64_t count, int64_t item_size) {
 }
 
 // The first values of a tensor, in double precision, keyed by its place in the whole model.
-at::Tensor initial_values(const TensorSpec& spec, uint64_t seed, uint64_t place) {
-  const int64_t count = elements(spec.shape);
-  if (spec.init.kind == Init::Kind::constant) return at::full({count}, spec.init.value, at::kDouble);
+at::Tensor initial_values(const Slot& slot, uint64_t seed) {
+  const int64_t count = elements(slot.shape);
+  if (slot.init.kind == Init::Kind::constant) return at::full({count}, slot.init.value, at::kDouble);
   at::Tensor values = at::empty({count}, at::kDouble);
-  Stream stream(seed, Purpose::init, 0, place);
+  Stream stream(seed, Purpose::init, 0, slot.place);
   for (double& value : std::span(values.data_ptr<double>(), static_cast<std::size_t>(count))) {
-    value = spec.init.kind == Init::Kind::normal ? spec.init.value * stream.normal()
-                                                 : spec.init.value * (2.0 * stream.uniform() - 1.0);
+    value = slot.init.kind == Init::Kind::normal ? slot.init.value * stream.normal()
+                                                 : slot.init.value * (2.0 * stream.uniform() - 1.0);
   }
   return values;
 }
 
+Range all_blocks(const Model& model) { return {0, static_cast<int64_t>(model.blocks.size())}; }
+
+at::Tensor part(const at::Tensor& flat, const Slot& slot) {
+  return flat.narrow(0, slot.range.begin, slot.range.size()).view(slot.shape);
+}
+
+// In place, so that every view and saved tensor keeps its storage: `set_data` would free nothing while autograd holds
+// on.
+void resize_storage(const at::Tensor& tensor, std::size_t bytes) {
+  c10::StorageImpl* const storage = tensor.storage().unsafeGetStorageImpl();
+  storage->set_data_ptr_noswap(storage->allocator()->allocate(bytes));
+  storage->set_nbytes(bytes);
+}
+
 }  // namespace
 
-std::vector<Slot> flat_layout(const Model& model, Range blocks, at::ScalarType dtype) {
-  const auto item_size = static_cast<int64_t>(c10::elementSize(dtype));
-  std::vector<Slot> slots;
-  int64_t offset = 0;
-  for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+Layout flat_layout(const Model& model, Range blocks, at::ScalarType dtype) {
+  Layout layout;
+  uint64_t place = 0;
+  for (int64_t block = 0; block < blocks.end; ++block) {
     for (const TensorSpec& spec : model.blocks[static_cast<std::size_t>(block)].parameters) {
-      const int64_t count = elements(spec.shape);
-      slots.push_back({spec.name, spec.shape, {offset, offset + count}, block});
-      offset += padded(count, item_size);
+      if (block >= blocks.begin) {
+        layout.slots.push_back(
+            {.name = spec.name, .shape = spec.shape, .init = spec.init, .place = place, .block = block});
+      }
+      ++place;
     }
   }
-  return slots;
+  const auto count = static_cast<int64_t>(layout.slots.size());
+  return cut(std::move(layout), {{0, count}}, 1, dtype);
+}
+
+Layout cut(Layout layout, const std::vector<Range>& units, int64_t multiple, at::ScalarType dtype) {
+  const auto item_size = static_cast<int64_t>(c10::elementSize(dtype));
+  layout.units = units;
+  layout.sizes.clear();
+  for (std::size_t unit = 0; unit < units.size(); ++unit) {
+    int64_t offset = 0;
+    for (int64_t index = units[unit].begin; index < units[unit].end; ++index) {
+      Slot& slot = layout.slots[static_cast<std::size_t>(index)];
+      const int64_t count = elements(slot.shape);
+      slot.unit = static_cast<int64_t>(unit);
+      slot.range = {offset, offset + count};
+      offset += padded(count, item_size);
+    }
+    layout.sizes.push_back((offset + multiple - 1) / multiple * multiple);
+  }
+  return layout;
 }
 
 Replica::Replica(const Model& model, at::ScalarType dtype, at::Device device, uint64_t seed)
-    : Replica(model, {0, static_cast<int64_t>(model.blocks.size())}, dtype, device, seed) {}
+    : Replica(model, all_blocks(model), dtype, device, seed) {}
 
 Replica::Replica(const Model& model, Range blocks, at::ScalarType dtype, at::Device device, uint64_t seed)
-    : model_(&model), blocks_(blocks), slots_(flat_layout(model, blocks, dtype)) {
-  const at::NoGradGuard no_grad;
-  const auto item_size = static_cast<int64_t>(c10::elementSize(dtype));
-  const int64_t total = slots_.empty() ? 0 : slots_.back().range.begin + padded(slots_.back().range.size(), item_size);
+    : Replica(model, blocks, flat_layout(model, blocks, dtype), dtype, device) {
+  hold(0);
+  initialize(0, seed);
+  gradients_ = make_gradients(0);
+}
+
+Replica::Replica(const Model& model, Range blocks, Layout layout, at::ScalarType dtype, at::Device device)
+    : model_(&model), blocks_(blocks), layout_(std::move(layout)) {
   const auto options = at::TensorOptions().dtype(dtype).device(device);
-  parameters_ = at::zeros({total}, options);
-  gradients_ = at::zeros({total}, options);
-  for (const Slot& slot : slots_) {
-    at::Tensor view = parameters_.narrow(0, slot.range.begin, slot.range.size()).view(slot.shape).detach();
-    view.set_requires_grad(true);
-    view.mutable_grad() = gradients_.narrow(0, slot.range.begin, slot.range.size()).view(slot.shape);
-    views_.push_back(std::move(view));
-  }
-  uint64_t place = 0;
-  std::size_t slot = 0;
-  for (int64_t index = 0; index < static_cast<int64_t>(model.blocks.size()); ++index) {
-    const Block& block = model.blocks[static_cast<std::size_t>(index)];
-    const bool mine = blocks.begin <= index && index < blocks.end;
-    if (mine) first_of_block_.push_back({slot, buffers_.size()});
-    for (const TensorSpec& spec : block.parameters) {
-      if (mine) views_[slot++].view({-1}).copy_(initial_values(spec, seed, place));
-      ++place;
+  for (std::size_t unit = 0; unit < layout_.units.size(); ++unit) {
+    units_.push_back(at::empty({layout_.sizes[unit]}, options));
+    for (int64_t index = layout_.units[unit].begin; index < layout_.units[unit].end; ++index) {
+      at::Tensor view = part(units_.back(), layout_.slots[static_cast<std::size_t>(index)]).detach();
+      views_.push_back(view.set_requires_grad(true));
     }
+    release(static_cast<int64_t>(unit));
+  }
+  std::size_t slot = 0;
+  for (int64_t index = blocks.begin; index < blocks.end; ++index) {
+    const Block& block = model.blocks[static_cast<std::size_t>(index)];
+    first_of_block_.push_back({slot, buffers_.size()});
+    slot += block.parameters.size();
     for (const TensorSpec& spec : block.buffers) {
-      if (!mine) continue;
-      const auto type = spec.integer ? at::kLong : dtype;
-      buffers_.push_back(at::full(spec.shape, spec.init.value, at::TensorOptions().dtype(type).device(device)));
+      buffers_.push_back(at::full(spec.shape, spec.init.value, options.dtype(spec.integer ? at::kLong : dtype)));
       buffer_names_.push_back(spec.name);
     }
   }
+}
+
+void Replica::hold(int64_t index) {
+  const at::Tensor& flat = unit(index);
+  resize_storage(flat, static_cast<std::size_t>(flat.numel()) * flat.element_size());
+}
+
+void Replica::release(int64_t index) { resize_storage(unit(index), 0); }
+
+bool Replica::holds(int64_t index) const {
+  const at::Tensor& flat = units_[static_cast<std::size_t>(index)];
+  return flat.storage().nbytes() > 0 || flat.numel() == 0;
+}
+
+void Replica::initialize(int64_t index, uint64_t seed) {
+  const at::NoGradGuard no_grad;
+  unit(index).zero_();
+  const Range slots = layout_.units[static_cast<std::size_t>(index)];
+  for (int64_t slot = slots.begin; slot < slots.end; ++slot) {
+    const auto place = static_cast<std::size_t>(slot);
+    views_[place].view({-1}).copy_(initial_values(layout_.slots[place], seed));
+  }
+}
+
+at::Tensor Replica::make_gradients(int64_t index) {
+  const at::Tensor flat = at::zeros_like(unit(index));
+  const Range slots = layout_.units[static_cast<std::size_t>(index)];
+  for (int64_t slot = slots.begin; slot < slots.end; ++slot) {
+    const auto place = static_cast<std::size_t>(slot);
+    views_[place].mutable_grad() = part(flat, layout_.slots[place]);
+  }
+  return flat;
 }
 
 at::Tensor Replica::forward(const at::Tensor& input, const ForwardContext& context) const {
@@ -103,19 +166,19 @@ void Replica::zero_gradients() {
 
 std::vector<StateSlice> Replica::state(bool primary) const {
   std::vector<StateSlice> slices;
-  for (std::size_t index = 0; index < slots_.size(); ++index) {
-    slices.push_back(whole(slots_[index].name, StateKind::parameter, views_[index].detach(), primary));
+  for (std::size_t index = 0; index < slots().size(); ++index) {
+    slices.push_back(whole(slots()[index].name, StateKind::parameter, views_[index].detach(), primary));
   }
+  for (StateSlice& slice : buffer_state(primary)) slices.push_back(std::move(slice));
+  return slices;
+}
+
+std::vector<StateSlice> Replica::buffer_state(bool primary) const {
+  std::vector<StateSlice> slices;
   for (std::size_t index = 0; index < buffers_.size(); ++index) {
     slices.push_back(whole(buffer_names_[index], StateKind::buffer, buffers_[index], primary));
   }
   return slices;
-}
-
-void Replica::copy_from(const Replica& source) {
-  const at::NoGradGuard no_grad;
-  parameters_.copy_(source.parameters_);
-  for (std::size_t index = 0; index < buffers_.size(); ++index) buffers_[index].copy_(source.buffers_[index]);
 }
 
 }  // namespace mgt::model

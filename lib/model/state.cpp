@@ -14,6 +14,17 @@ int64_t elements(const Shape& shape) {
 
 std::string shape_text(const Shape& shape) { return concat("(", join(shape), ")"); }
 
+bool is_whole(const StateSlice& slice) { return !slice.flat && slice.box.extent == slice.global; }
+
+at::Tensor piece_of(const at::Tensor& tensor, const StateSlice& slice) {
+  at::Tensor piece = tensor;
+  for (std::size_t dim = 0; dim < slice.global.size(); ++dim) {
+    piece = piece.narrow(static_cast<int64_t>(dim), slice.box.offset[dim], slice.box.extent[dim]);
+  }
+  if (slice.flat) piece = piece.flatten().narrow(0, slice.flat->begin, slice.flat->size());
+  return piece.reshape(slice.view.sizes());
+}
+
 StateSlice whole(std::string name, StateKind kind, const at::Tensor& view, bool primary) {
   const Shape shape = view.sizes().vec();
   return {.name = std::move(name),

@@ -1,5 +1,7 @@
 #include "optim/adam.h"
 
+#include "optim/decay.h"
+
 #include "torch_pch.h"
 
 #include <cmath>
@@ -9,21 +11,22 @@ namespace {
 
 class Adam final : public Optimizer {
  public:
-  Adam(const config::Section& section, const at::Tensor& parameters, Decay decay)
+  Adam(const config::Section& section, const Subject& subject, Decay decay)
       : beta1_(section.numbers("betas")[0]),
         beta2_(section.numbers("betas")[1]),
         epsilon_(section.number("eps")),
         weight_decay_(section.number("weight_decay")),
         decay_(decay),
-        exp_avg_(at::zeros_like(parameters)),
-        exp_avg_sq_(at::zeros_like(parameters)) {}
+        decaying_(subject.decaying),
+        exp_avg_(at::zeros_like(subject.parameters)),
+        exp_avg_sq_(at::zeros_like(subject.parameters)) {}
 
   void step(at::Tensor& parameters, at::Tensor& gradients, double lr) override {
     ++steps_;
     if (decay_ == Decay::decoupled)
-      parameters.mul_(1.0 - lr * weight_decay_);
-    else if (weight_decay_ > 0)
-      gradients.add_(parameters, weight_decay_);
+      shrink(parameters, decaying_, lr * weight_decay_);
+    else
+      add_decay(gradients, parameters, decaying_, weight_decay_);
     exp_avg_.lerp_(gradients, 1.0 - beta1_);
     exp_avg_sq_.mul_(beta2_).addcmul_(gradients, gradients, 1.0 - beta2_);
     const double correction1 = 1.0 - std::pow(beta1_, static_cast<double>(steps_));
@@ -40,6 +43,7 @@ class Adam final : public Optimizer {
   double epsilon_;
   double weight_decay_;
   Decay decay_;
+  std::vector<Range> decaying_;
   int64_t steps_ = 0;
   at::Tensor exp_avg_;
   at::Tensor exp_avg_sq_;
@@ -70,8 +74,8 @@ std::vector<config::Option> adam_options(double weight_decay) {
            .examples = {0.1}}};
 }
 
-std::unique_ptr<Optimizer> make_adam(const config::Section& section, const at::Tensor& parameters, Decay decay) {
-  return std::make_unique<Adam>(section, parameters, decay);
+std::unique_ptr<Optimizer> make_adam(const config::Section& section, const Subject& subject, Decay decay) {
+  return std::make_unique<Adam>(section, subject, decay);
 }
 
 }  // namespace mgt::optim

@@ -9,6 +9,6 @@ namespace mgt::optim {
 enum class Decay { in_gradient, decoupled };  // Adam, AdamW
 
 std::vector<config::Option> adam_options(double weight_decay);
-std::unique_ptr<Optimizer> make_adam(const config::Section& section, const at::Tensor& parameters, Decay decay);
+std::unique_ptr<Optimizer> make_adam(const config::Section& section, const Subject& subject, Decay decay);
 
 }  // namespace mgt::optim

@@ -12,17 +12,24 @@ config::SectionSpec section() {
                                         .kind = config::Kind::number,
                                         .fallback = 0.1,
                                         .help = "learning rate",
-                                        .bounds = {.at_least = 0}}},
+                                        .bounds = {.at_least = 0}},
+                                       {.key = "no_decay",
+                                        .kind = config::Kind::boolean,
+                                        .fallback = false,
+                                        .help = "no weight decay of biases and normalization layers: tensors of one "
+                                                "dimension"}},
                            .variants = {},
                            .fallback = "sgd"};
   for (const Entry* entry : entries()) spec.variants.push_back(entry->variant);
   return spec;
 }
 
-std::unique_ptr<Optimizer> make(const config::Config& config, const at::Tensor& parameters) {
+bool no_decay(const config::Config& config) { return config.section("optimizer").boolean("no_decay"); }
+
+std::unique_ptr<Optimizer> make(const config::Config& config, const Subject& subject) {
   const config::Section& section = config.section("optimizer");
   for (const Entry* entry : entries()) {
-    if (entry->variant.name == section.text("name")) return entry->make(section, parameters);
+    if (entry->variant.name == section.text("name")) return entry->make(section, subject);
   }
   throw InternalError("no optimizer is called " + section.text("name"));
 }

@@ -12,17 +12,19 @@ namespace mgt::optim {
 
 struct Entry {
   config::Variant variant;  // name, one-line summary, its own options, checks
-  // An optimizer for one flat range like `parameters` (dtype, device, size).
-  std::unique_ptr<Optimizer> (*make)(const config::Section& section, const at::Tensor& parameters);
+  // An optimizer for one flat range like that of `subject` (dtype, device, size).
+  std::unique_ptr<Optimizer> (*make)(const config::Section& section, const Subject& subject);
 };
 
 // All optimizers, sorted by name.
 const std::vector<const Entry*>& entries();
 
-// The `optimizer` section of the schema: `lr` and one variant an entry.
+// The `optimizer` section of the schema: `lr`, `no_decay` and one variant an entry.
 config::SectionSpec section();
 
+bool no_decay(const config::Config& config);
+
 // The optimizer that the config names.
-std::unique_ptr<Optimizer> make(const config::Config& config, const at::Tensor& parameters);
+std::unique_ptr<Optimizer> make(const config::Config& config, const Subject& subject);
 
 }  // namespace mgt::optim

@@ -3,12 +3,23 @@
 // equal inputs stay equal to the bit.
 #pragma once
 
+#include "core/split.h"
+
 #include <ATen/core/Tensor.h>
 
 #include <string>
 #include <vector>
 
 namespace mgt::optim {
+
+// The flat range that an optimizer updates.
+struct Subject {
+  at::Tensor parameters;
+  std::vector<Range> decaying;  // where weight decay acts
+};
+
+// All of it, and decaying.
+inline Subject whole(const at::Tensor& parameters) { return {parameters, {{0, parameters.numel()}}}; }
 
 // Memory that an optimizer keeps for each parameter, laid out as the parameters.
 struct StateTensor {
@@ -19,7 +30,8 @@ struct StateTensor {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // `gradients` is the true mean gradient, in the layout of `parameters`; it may be used as scratch space.
+  // `parameters` are those that it was made for; `gradients` is the true mean gradient, in the layout of `parameters`;
+  // it may be used as scratch space.
   virtual void step(at::Tensor& parameters, at::Tensor& gradients, double lr) = 0;
   virtual std::vector<StateTensor> state() { return {}; }
 };

@@ -88,6 +88,7 @@ std::string summary_json(const train::Summary& summary) {
   json["weights_sha256"] = summary.weights_sha256;
   json["peak_bytes"] = summary.peak_bytes;
   json["bytes_sent"] = summary.bytes_sent;
+  json["bytes_per_step"] = summary.steps > 0 ? Json(summary.train_bytes_sent / summary.steps) : Json();
   json["comm_wait_s"] = summary.comm_wait_s;
   json["notes"] = Json::object();
   for (const auto& [name, value] : summary.notes) json["notes"][name] = value;

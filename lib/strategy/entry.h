@@ -30,8 +30,9 @@ struct Entry {
   Ranks ranks;
   bool splits_batch = true;       // each device gets its own rows; false: every device sees the whole batch
   bool can_be_invariant = false;  // knows `determinism: invariant` (parts/virtual_shards.h)
-  // What only model and number of devices show to be wrong; ConfigError.
-  void (*check_devices)(const config::Config& config, const model::Model& model, int64_t devices) = nullptr;
+  // What only model and devices ("cpu", "cuda:0") show to be wrong; ConfigError.
+  void (*check_devices)(const config::Config& config, const model::Model& model,
+                        const std::vector<std::string>& devices) = nullptr;
   std::unique_ptr<Strategy> (*make)(const Context& context);
 };
 

@@ -8,6 +8,7 @@
 #include "model/state.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,11 @@ namespace mgt::strategy {
 struct NamedTensor {
   std::string name;
   at::Tensor tensor;
+  std::optional<Range> flat = {};  // of the flattened tensor, where this is a part of it
 };
 
 // Sees and may change what happens inside a step; null in a normal run. `verify` implements it. A call names a replica
-// of this process and gives its parameters, the leaves themselves: `grad()` is the gradient in question.
+// of this process and gives its parameters, or the parts of them that it updates; `grad()` is the gradient in question.
 class Probe {
  public:
   using Parameters = std::vector<NamedTensor>;

@@ -1,5 +1,6 @@
 #include "train/loop.h"
 
+#include "checkpoint/gather.h"
 #include "checkpoint/weights.h"
 #include "comm/device.h"
 #include "core/error.h"
@@ -36,7 +37,8 @@ class Loop {
     for (int64_t epoch = 0; epoch < job_.epochs && !finished(); ++epoch) {
       EpochRecord record = train_epoch(epoch);
       evaluate_into(record);
-      if (job_.communicator.rank() == 0) record.weights = checkpoint::hash_weights(job_.strategy.state());
+      const auto weights = checkpoint::gather_weights(job_.communicator, job_.strategy.state(), job_.devices.front());
+      if (job_.communicator.rank() == 0) record.weights = checkpoint::hash_weights(weights);
       observer_.epoch_done(record);
       add_to_summary(record);
     }
@@ -54,6 +56,7 @@ class Loop {
     EpochRecord record{.epoch = epoch + 1};
     int64_t samples = 0;
     meet(job_);
+    const int64_t bytes_before = bytes_sent();
     const double started_s = job_.clock.now_s();
     for (int64_t step = 0; step < job_.sampler.steps_per_epoch() && !finished(); ++step) {
       const StepRecord done = train_step(epoch, step);
@@ -63,6 +66,7 @@ class Loop {
     }
     meet(job_);
     record.train_s = job_.clock.now_s() - started_s;
+    summary_.train_bytes_sent += bytes_sent() - bytes_before;
     record.step = steps_;
     record.train_loss /= static_cast<double>(samples);
     record.samples_per_s = static_cast<double>(samples) / record.train_s;
@@ -70,6 +74,8 @@ class Loop {
     train_s_ += record.train_s;
     return record;
   }
+
+  int64_t bytes_sent() const { return job_.communicator.ledger().total().bytes_sent + job_.strategy.bytes_sent(); }
 
   StepRecord train_step(int64_t epoch, int64_t step) {
     if (job_.stop_signal && *job_.stop_signal != 0) throw Interrupted(*job_.stop_signal);

@@ -68,6 +68,7 @@ struct Summary {
   std::string data_sha256;                                 // of the training set, then the test set
   int64_t peak_bytes = 0;                                  // largest over ranks
   int64_t bytes_sent = 0;                                  // summed over ranks and devices
+  int64_t train_bytes_sent = 0;                            // of them those of the training steps
   double comm_wait_s = 0;                                  // largest over ranks
   std::vector<std::pair<std::string, std::string>> notes;  // what the strategy tells about itself
 };

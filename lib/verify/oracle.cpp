@@ -23,7 +23,7 @@ at::Tensor kept(const at::Tensor& tensor) { return tensor.detach().cpu().clone()
 class Recorder final : public Sink {
  public:
   void gradients(int64_t, const strategy::Probe::Parameters& parameters) override {
-    for (const auto& [name, parameter] : parameters) step_.gradients[name] = kept(parameter.grad());
+    for (const auto& parameter : parameters) step_.gradients[parameter.name] = kept(parameter.tensor.grad());
   }
   void step(const train::StepRecord& record, const std::vector<StateSlice>& state) override {
     step_.loss = record.loss;
@@ -40,15 +40,6 @@ class Recorder final : public Sink {
   Trace trace_;
 };
 
-// The part of the whole tensor that a slice holds.
-at::Tensor piece_of(at::Tensor whole, const StateSlice& slice) {
-  for (std::size_t axis = 0; axis < slice.box.offset.size(); ++axis) {
-    whole = whole.narrow(static_cast<int64_t>(axis), slice.box.offset[axis], slice.box.extent[axis]);
-  }
-  if (!slice.flat) return whole;
-  return whole.reshape({-1}).narrow(0, slice.flat->begin, slice.flat->size());
-}
-
 class Comparer final : public Sink {
  public:
   Comparer(const Trace& expected, Findings& findings, int64_t rank, bool own_statistics)
@@ -57,25 +48,23 @@ class Comparer final : public Sink {
   void gradients(int64_t replica, const strategy::Probe::Parameters& parameters) override {
     const TensorsByName& expected = now().gradients;
     const double all = norm_of(expected);
-    for (const auto& [name, parameter] : parameters) {
-      add(Quantity::gradients, name, replica, measure(parameter.grad(), expected.at(name), all));
-      if (replica == 0) gradients_[name] = kept(parameter.grad());
+    for (const auto& [name, parameter, flat] : parameters) {
+      const at::Tensor& whole = expected.at(name);
+      const at::Tensor part = flat ? whole.reshape({-1}).narrow(0, flat->begin, flat->size()) : whole;
+      add(Quantity::gradients, name, replica, measure(parameter.grad(), part, all));
     }
   }
 
   void step(const train::StepRecord& record, const std::vector<StateSlice>& state) override {
     add(Quantity::loss, "", 0, measure(record.loss, now().loss));
-    if (gradients_.size() == now().gradients.size()) {
-      add(Quantity::gradient_norm, "", 0, measure(norm_of(gradients_), norm_of(now().gradients)));
-    }
-    gradients_.clear();
+    add(Quantity::gradient_norm, "", 0, measure(record.gradient_norm, norm_of(now().gradients)));
     std::map<std::string, int64_t> seen;  // replicas of this process so far, by tensor
     for (const StateSlice& slice : state) {
       // With statistics of their own, all but the first replica have others than the reference keeps.
       if (slice.kind == StateKind::buffer && own_statistics_ && !slice.primary) continue;
       const TensorsByName& expected = now().state.at(slice.kind);
       add(quantity_of(slice.kind), slice.name, seen[slice.name]++,
-          measure(slice.view, piece_of(expected.at(slice.name), slice), norm_of(expected)));
+          measure(slice.view, model::piece_of(expected.at(slice.name), slice), norm_of(expected)));
     }
     ++step_;
   }
@@ -105,7 +94,6 @@ class Comparer final : public Sink {
   bool own_statistics_;
   std::size_t step_ = 0;
   std::size_t epoch_ = 0;
-  TensorsByName gradients_;  // of this step, of replica 0
 };
 
 launch::RankContext context_of(const config::Config& config, const launch::Placement& placement, const Data& data) {

@@ -5,8 +5,8 @@
 namespace mgt::optim::adam {
 namespace {
 
-std::unique_ptr<Optimizer> make(const config::Section& section, const at::Tensor& parameters) {
-  return make_adam(section, parameters, Decay::in_gradient);
+std::unique_ptr<Optimizer> make(const config::Section& section, const Subject& subject) {
+  return make_adam(section, subject, Decay::in_gradient);
 }
 
 }  // namespace

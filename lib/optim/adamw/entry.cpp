@@ -5,8 +5,8 @@
 namespace mgt::optim::adamw {
 namespace {
 
-std::unique_ptr<Optimizer> make(const config::Section& section, const at::Tensor& parameters) {
-  return make_adam(section, parameters, Decay::decoupled);
+std::unique_ptr<Optimizer> make(const config::Section& section, const Subject& subject) {
+  return make_adam(section, subject, Decay::decoupled);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Stochastic gradient descent with momentum, dampening, Nesterov and weight decay; the formulas of torch.optim.SGD.
+#include "optim/decay.h"
 #include "optim/entry.h"
 
 #include "torch_pch.h"
@@ -15,12 +16,12 @@ struct Settings {
 
 class Sgd final : public Optimizer {
  public:
-  Sgd(const Settings& settings, const at::Tensor& parameters) : settings_(settings) {
-    if (settings_.momentum > 0) momentum_ = at::zeros_like(parameters);
+  Sgd(const Settings& settings, const Subject& subject) : settings_(settings), decaying_(subject.decaying) {
+    if (settings_.momentum > 0) momentum_ = at::zeros_like(subject.parameters);
   }
 
   void step(at::Tensor& parameters, at::Tensor& gradients, double lr) override {
-    if (settings_.weight_decay > 0) gradients.add_(parameters, settings_.weight_decay);
+    add_decay(gradients, parameters, decaying_, settings_.weight_decay);
     if (!momentum_.defined()) {
       parameters.add_(gradients, -lr);
       return;
@@ -41,16 +42,17 @@ class Sgd final : public Optimizer {
 
  private:
   Settings settings_;
+  std::vector<Range> decaying_;
   at::Tensor momentum_;
   bool first_ = true;
 };
 
-std::unique_ptr<Optimizer> make(const config::Section& section, const at::Tensor& parameters) {
+std::unique_ptr<Optimizer> make(const config::Section& section, const Subject& subject) {
   return std::make_unique<Sgd>(Settings{.momentum = section.number("momentum"),
                                         .dampening = section.number("dampening"),
                                         .weight_decay = section.number("weight_decay"),
                                         .nesterov = section.boolean("nesterov")},
-                               parameters);
+                               subject);
 }
 
 void check(const config::Config& config) {

@@ -16,7 +16,7 @@
 namespace mgt::strategy::layer_split {
 namespace {
 
-void check_devices(const config::Config& config, const model::Model& model, int64_t devices) {
+void check_cut(const config::Config& config, const model::Model& model, int64_t devices) {
   const auto blocks = static_cast<int64_t>(model.blocks.size());
   if (devices > blocks) {
     config.error_at("devices",
@@ -32,10 +32,14 @@ void check_devices(const config::Config& config, const model::Model& model, int6
   }
 }
 
+void check_devices(const config::Config& config, const model::Model& model, const std::vector<std::string>& devices) {
+  check_cut(config, model, static_cast<int64_t>(devices.size()));
+}
+
 // How many blocks go on each device: as the config says, or balanced by multiply-adds.
 std::vector<Range> cut_model(const Context& context) {
   const auto devices = static_cast<int64_t>(context.devices.size());
-  check_devices(context.config, context.model, devices);
+  check_cut(context.config, context.model, devices);
   const config::Section& section = context.config.section("strategy");
   if (!section.has("split")) return balanced_cut(context.model.multiply_adds(), devices);
   std::vector<Range> ranges;

@@ -46,7 +46,6 @@ double VirtualShards::subtree(Range shards, const data::Batch& own, int64_t rows
       for (at::Tensor& gradient : gradients) gradient.zero_();
     }
     const Range part = split(rows, shards_, shards.begin);
-    if (part.size() == 0) return 0;
     const int64_t first = this->rows(rows).begin;
     return compute(shards.begin, own_copy(own, {part.begin - first, part.end - first}));
   }
@@ -66,8 +65,7 @@ at::Tensor tree_sum(std::span<const at::Tensor> parts) {
 
 double tree_sum(std::span<const double> parts) { return along_tree(parts, std::plus<>()); }
 
-double sum_over_ranks(comm::Communicator& communicator, at::Tensor& gradients, std::span<const Range> ranges,
-                      double loss) {
+double sum_over_ranks(comm::Communicator& communicator, std::span<at::Tensor> gradients, double loss) {
   const at::NoGradGuard no_grad;
   const int64_t size = communicator.size();
   const auto gathered = [&](const at::Tensor& part) {
@@ -75,11 +73,8 @@ double sum_over_ranks(comm::Communicator& communicator, at::Tensor& gradients, s
     communicator.all_gather(part, all).wait();
     return all.view({size, -1}).unbind(0);
   };
-  for (const Range& range : ranges) {
-    at::Tensor part = gradients.narrow(0, range.begin, range.size());
-    part.copy_(tree_sum(gathered(part)));
-  }
-  const at::Tensor losses = at::full({1}, loss, gradients.options().dtype(at::kDouble));
+  for (at::Tensor& part : gradients) part.copy_(tree_sum(gathered(part)));
+  const at::Tensor losses = at::full({1}, loss, gradients.front().options().dtype(at::kDouble));
   return tree_sum(gathered(losses)).item<double>();
 }
 

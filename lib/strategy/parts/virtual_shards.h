@@ -20,7 +20,7 @@ class Config;
 
 namespace mgt::strategy {
 
-// Adds this shard's gradients to tensors that are zero, and returns its part of the loss. An empty shard has none.
+// Adds this shard's gradients to tensors that are zero, and returns its part of the loss. Called for empty shards too.
 using ShardGradient = std::function<double(int64_t shard, const data::Batch& rows)>;
 
 class VirtualShards {
@@ -46,10 +46,9 @@ class VirtualShards {
 at::Tensor tree_sum(std::span<const at::Tensor> parts);
 double tree_sum(std::span<const double> parts);
 
-// Adds the subtrees of all ranks: each range of `gradients` is gathered from every rank and summed along the tree.
-// Returns the same sum of `loss`. Every rank calls it with the same ranges.
-double sum_over_ranks(comm::Communicator& communicator, at::Tensor& gradients, std::span<const Range> ranges,
-                      double loss);
+// Adds the subtrees of all ranks: each of `gradients` is gathered from every rank and summed along the tree. Returns
+// the same sum of `loss`. Every rank calls it with the same shapes.
+double sum_over_ranks(comm::Communicator& communicator, std::span<at::Tensor> gradients, double loss);
 
 // Where the config says `determinism: invariant`.
 std::optional<VirtualShards> virtual_shards_of(const config::Config& config, int64_t owners, int64_t owner);

@@ -14,7 +14,9 @@ Worker::Worker(const Context& context, at::Device device)
 
 Worker::Worker(const Context& context, at::Device device, Range blocks)
     : replica_(context.model, blocks, context.dtype, device, context.seed),
-      optimizer_(optim::make(context.config, replica_.parameters())),
+      overlaps_(overlaps(replica_.slots(), {0, replica_.parameters().numel()})),
+      optimizer_(
+          optim::make(context.config, subject_of(replica_.parameters(), overlaps_, optim::no_decay(context.config)))),
       clip_(optim::clip_of(context.config)) {}
 
 double Worker::compute_gradients(const data::Batch& batch, int64_t samples, int64_t pieces,
@@ -37,6 +39,7 @@ double Worker::add_gradients(const data::Batch& batch, int64_t samples, const mo
 
 double Worker::compute_gradients(const data::Batch& own, int64_t samples, const VirtualShards& shards) {
   const auto compute = [&](int64_t shard, const data::Batch& rows) {
+    if (rows.size() == 0) return 0.0;
     const auto forward_and_backward = [&] {
       return backward(replica_.model().loss, replica_.forward(rows.inputs, {.training = true}), rows.targets, samples);
     };
@@ -81,7 +84,7 @@ void Worker::update(double lr, double global_norm) {
 
 std::vector<model::StateSlice> Worker::state(bool primary) {
   std::vector<model::StateSlice> slices = replica_.state(primary);
-  for (model::StateSlice& slice : optimizer_slices(*optimizer_, replica_.slots(), primary)) {
+  for (model::StateSlice& slice : optimizer_slices(*optimizer_, overlaps_, primary)) {
     slices.push_back(std::move(slice));
   }
   return slices;
@@ -103,18 +106,6 @@ void copy_primary_to_replicas(std::vector<model::StateSlice> state, std::optiona
   for (model::StateSlice& slice : state) {
     if (!slice.primary && (!kind || slice.kind == *kind)) slice.view.copy_(primary.at(slice.name));
   }
-}
-
-std::vector<model::StateSlice> optimizer_slices(optim::Optimizer& optimizer, const std::vector<model::Slot>& slots,
-                                                bool primary) {
-  std::vector<model::StateSlice> slices;
-  for (const optim::StateTensor& state : optimizer.state()) {
-    for (const model::Slot& slot : slots) {
-      const at::Tensor view = state.flat.narrow(0, slot.range.begin, slot.range.size()).view(slot.shape);
-      slices.push_back(model::whole(slot.name + "." + state.name, model::StateKind::optimizer, view, primary));
-    }
-  }
-  return slices;
 }
 
 }  // namespace mgt::strategy

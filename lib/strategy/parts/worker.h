@@ -7,6 +7,7 @@
 #include "optim/clip.h"
 #include "optim/optimizer.h"
 #include "strategy/entry.h"
+#include "strategy/parts/flat_slices.h"
 #include "strategy/parts/virtual_shards.h"
 
 #include <memory>
@@ -49,6 +50,7 @@ class Worker {
 
  private:
   model::Replica replica_;
+  std::vector<Overlap> overlaps_;  // of the whole unit
   std::unique_ptr<optim::Optimizer> optimizer_;
   optim::Clip clip_;
 };
@@ -66,9 +68,5 @@ EvalCounts count(const model::Replica& replica, const data::Batch& batch);
 // `kind`: only slices of this kind.
 void copy_primary_to_replicas(std::vector<model::StateSlice> state,
                               std::optional<model::StateKind> kind = std::nullopt);
-
-// Each tensor's piece of an optimizer's flat state, as slices named "conv1.weight.momentum".
-std::vector<model::StateSlice> optimizer_slices(optim::Optimizer& optimizer, const std::vector<model::Slot>& slots,
-                                                bool primary);
 
 }  // namespace mgt::strategy

@@ -21,7 +21,11 @@ class Scratch final : public Strategy {
       Device device{
           .device = place, .params = get_params(initial.parameter_views(), place), .buffers = {}, .optimizers = {}};
       for (const at::Tensor& buffer : initial.buffers()) device.buffers.push_back(buffer.to(place).clone());
-      for (const at::Tensor& param : device.params) device.optimizers.push_back(optim::make(context.config, param));
+      for (const at::Tensor& param : device.params) {
+        const bool decays = param.dim() > 1 || !optim::no_decay(context.config);
+        device.optimizers.push_back(
+            optim::make(context.config, decays ? optim::whole(param) : optim::Subject{param, {}}));
+      }
       devices_.push_back(std::move(device));
       places_.push_back(place);
     }
@@ -129,6 +133,7 @@ class Scratch final : public Strategy {
     }
     const Range rows = virtual_shards_[i].rows(samples);
     const auto compute = [&](int64_t shard, const data::Batch& part) {
+      if (part.size() == 0) return 0.0;
       const auto forward_and_backward = [&] {
         return backward(model_.loss, forward(part.inputs, device, {.training = true}), part.targets, samples);
       };

@@ -1,0 +1,246 @@
+#include "strategy/mesh/shared_model.h"
+
+#include "strategy/mesh/units.h"
+#include "strategy/parts/worker.h"
+
+#include "torch_pch.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mgt::strategy {
+namespace {
+
+constexpr std::size_t kReductionsAtOnce = 2;  // where buckets are freed: one that is full and one that travels
+
+class ReadyHook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit ReadyHook(std::function<void()> ready) : ready_(std::move(ready)) {}
+  void operator()(const at::Tensor&) override { ready_(); }
+
+ private:
+  std::function<void()> ready_;
+};
+
+}  // namespace
+
+SharedModel::SharedModel(const Context& context, const Sharing& sharing, Range blocks)
+    : communicator_(context.communicator),
+      sharing_(sharing),
+      whole_gradients_(virtual_shards_of(context.config, 1, 0).has_value()),
+      replica_(context.model, blocks,
+               shared_layout(context.model, blocks, context.dtype, sharing, context.communicator.size()), context.dtype,
+               context.devices.front()),
+      unit_of_block_(context.model.blocks.size()),
+      statistics_([this](at::Tensor& tensor) { communicator_.all_reduce(tensor).wait(); }) {
+  if (whole_gradients_) sharing_.contiguous_gradients = true;
+  for (std::size_t index = 0; index < replica_.layout().units.size(); ++index) {
+    units_.emplace_back(context, sharing_, replica_, static_cast<int64_t>(index), whole_gradients_);
+  }
+  for (std::size_t slot = 0; slot < replica_.slots().size(); ++slot) {
+    torch::autograd::impl::set_post_acc_grad_hooks(
+        replica_.parameter_views()[slot],
+        std::make_unique<ReadyHook>([this, slot] { collected(static_cast<int64_t>(slot)); }));
+    const model::Slot& made = replica_.slots()[slot];
+    if (sharing_.shares_parameters()) unit_of_block_[static_cast<std::size_t>(made.block)] = made.unit;
+  }
+}
+
+void SharedModel::begin_step() {
+  for (SharedUnit& unit : units_) unit.begin_step();
+}
+
+double SharedModel::add_gradients(const data::Batch& piece, int64_t samples, bool last) {
+  finish_gradients();  // of the piece before, whose buckets this one fills anew
+  const bool reduces = !whole_gradients_ && (last || sharing_.shares_gradients());
+  for (SharedUnit& unit : units_) unit.begin_piece(reduces);
+  const double loss = forward_and_backward(piece, samples);
+  for (int64_t index = units() - 1; index >= 0; --index) {  // what no hook has seen to
+    leave(index);
+    reduce(index);
+  }
+  return loss;
+}
+
+void SharedModel::finish_gradients() {
+  for (const int64_t index : reducing_) unit(index).finish_reduction();
+  reducing_.clear();
+}
+
+double SharedModel::forward_and_backward(const data::Batch& rows, int64_t samples) {
+  const bool joins_others = replica_.model().sync_statistics;  // also with no rows
+  if (rows.size() == 0 && !joins_others) {
+    pass_without_rows(/*backward=*/true);
+    return 0;
+  }
+  const at::Tensor outputs =
+      forward(rows.inputs, {.training = true, .statistics = joins_others ? &statistics_ : nullptr});
+  return backward(replica_.model().loss, outputs, rows.targets, samples);
+}
+
+at::Tensor SharedModel::forward(const at::Tensor& input, const model::ForwardContext& context) {
+  if (!sharing_.shares_parameters()) return replica_.forward(input, context);
+  at::Tensor value = input;
+  for (int64_t block = replica_.blocks().begin; block < replica_.blocks().end; ++block) {
+    const std::optional<int64_t> index = unit_of_block_[static_cast<std::size_t>(block)];
+    if (index) enter(*index, 1);
+    value = replica_.forward_block(block, value, context);
+    if (!index) continue;
+    leave(*index);
+    if (!value.requires_grad()) continue;
+    value.register_hook([this, index](const at::Tensor& gradient) {  // runs before the block's backward
+      enter(*index, -1);
+      return gradient;
+    });
+  }
+  return value;
+}
+
+// The unit's parameters are there when this returns, and with `overlap` those of the next are on their way.
+void SharedModel::enter(int64_t index, int64_t direction) {
+  const int64_t next = index + direction;
+  unit(index).start_gather();
+  if (sharing_.overlap && 0 <= next && next < units()) unit(next).start_gather();
+  unit(index).finish_gather();
+  note_memory();
+}
+
+void SharedModel::leave(int64_t index) { unit(index).release(); }
+
+void SharedModel::collected(int64_t slot) {
+  const int64_t index = replica_.slots()[static_cast<std::size_t>(slot)].unit;
+  if (!unit(index).collect(slot)) return;
+  leave(index);
+  if (whole_gradients_) return;
+  // Collectives must come in one order on all ranks: by unit, from the last to the first.
+  if (!sharing_.overlap && !sharing_.shares_gradients()) return;
+  for (int64_t later = units() - 1; later >= index; --later) {
+    if (!unit(later).is_complete()) return;
+    if (unit(later).wants_reduction()) ++reductions_in_backward_;
+    reduce(later);
+  }
+}
+
+void SharedModel::reduce(int64_t index) {
+  if (!unit(index).wants_reduction()) return;
+  unit(index).start_reduction();
+  reducing_.push_back(index);
+  note_memory();
+  const std::size_t most = !sharing_.shares_gradients() ? units_.size() : sharing_.overlap ? kReductionsAtOnce : 0;
+  while (reducing_.size() > most) {
+    unit(reducing_.front()).finish_reduction();
+    reducing_.erase(reducing_.begin());
+  }
+}
+
+// A rank without rows takes part in what the others do around their blocks.
+void SharedModel::pass_without_rows(bool backward) {
+  if (!sharing_.shares_parameters()) return;
+  for (int64_t index = 0; index < units(); ++index) {
+    enter(index, 1);
+    leave(index);
+  }
+  for (int64_t index = units() - 1; backward && index >= 0; --index) {
+    enter(index, -1);
+    leave(index);
+    reduce(index);
+  }
+}
+
+double SharedModel::sum_along_tree(const data::Batch& own, int64_t samples, const VirtualShards& shards) {
+  std::vector<at::Tensor> gradients;
+  for (SharedUnit& unit : units_) gradients.push_back(unit.whole_gradients());
+  const auto compute = [&](int64_t shard, const data::Batch& rows) {
+    for (SharedUnit& unit : units_) unit.begin_piece(/*reduces=*/false);
+    const auto pass = [&] { return forward_and_backward(rows, samples); };
+    return shard == 0 ? pass() : without_statistics(replica_.buffers(), pass);
+  };
+  const double loss = shards.sum(own, samples, gradients, compute);
+  return sum_over_ranks(communicator_, gradients, loss);
+}
+
+double SharedModel::sum_of_squares() const {
+  std::vector<at::Tensor> parts;
+  for (const SharedUnit& unit : units_) {
+    if (has_whole_gradients()) {
+      for (const Overlap& overlap : unit.everything()) parts.push_back(part_of(unit.whole_gradients(), overlap));
+    } else {
+      for (const Overlap& overlap : unit.own()) parts.push_back(part_of(unit.own_gradients(), overlap));
+    }
+  }
+  return optim::sum_of_squares(parts);
+}
+
+void SharedModel::update(double lr, double global_norm) {
+  for (SharedUnit& unit : units_) {
+    unit.update(lr, global_norm);
+    unit.start_sharing_update();
+    if (!sharing_.overlap) unit.finish_sharing_update();
+  }
+  for (SharedUnit& unit : units_) unit.finish_sharing_update();
+}
+
+EvalCounts SharedModel::count(const data::Batch& batch) {
+  const at::NoGradGuard no_grad;
+  if (batch.size() == 0) {
+    pass_without_rows(/*backward=*/false);
+    return {};
+  }
+  const at::Tensor outputs = forward(batch.inputs, {.training = false});
+  return {.correct = model::count_correct(outputs, batch.targets), .total = batch.size()};
+}
+
+std::vector<NamedTensor> SharedModel::parameters() {
+  std::vector<NamedTensor> parameters;
+  if (!sharing_.shares_optimizer()) {
+    for (std::size_t index = 0; index < replica_.slots().size(); ++index) {
+      parameters.push_back({replica_.slots()[index].name, replica_.parameter_views()[index]});
+    }
+    return parameters;
+  }
+  for (const SharedUnit& unit : units_) {
+    for (const Overlap& overlap : unit.own()) {
+      at::Tensor part = part_of(unit.own_parameters(), overlap).detach();
+      part.mutable_grad() = part_of(unit.own_gradients(), overlap);
+      const auto flat = overlap.is_whole() ? std::nullopt : std::optional(overlap.of_tensor);
+      parameters.push_back({overlap.slot->name, part, flat});
+    }
+  }
+  return parameters;
+}
+
+std::vector<model::StateSlice> SharedModel::state() {
+  std::vector<model::StateSlice> slices = replica_.buffer_state(/*primary=*/communicator_.rank() == 0);
+  for (SharedUnit& unit : units_) {
+    for (model::StateSlice& slice : unit.state()) slices.push_back(std::move(slice));
+  }
+  return slices;
+}
+
+void SharedModel::state_loaded() {
+  for (SharedUnit& unit : units_) unit.state_loaded();
+}
+
+void SharedModel::note_memory() {
+  int64_t gathered = 0, buckets = 0;
+  for (const SharedUnit& unit : units_) {
+    gathered += unit.gathered_bytes();
+    buckets += unit.bucket_bytes();
+  }
+  gathered_peak_ = std::max(gathered_peak_, gathered);
+  buckets_peak_ = std::max(buckets_peak_, buckets);
+}
+
+Resident SharedModel::resident() const {
+  Resident bytes{.gathered_peak = gathered_peak_, .buckets_peak = buckets_peak_};
+  const auto item_size = static_cast<int64_t>(c10::elementSize(replica_.dtype()));
+  for (const SharedUnit& unit : units_) {
+    bytes.parameters += unit.parameter_bytes();
+    bytes.gradients += unit.gradient_bytes();
+    bytes.optimizer += unit.optimizer_bytes();
+    bytes.padding += unit.padding() * item_size;
+  }
+  return bytes;
+}
+
+}  // namespace mgt::strategy

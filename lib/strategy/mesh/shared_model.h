@@ -1,0 +1,81 @@
+// A model, or a stretch of its blocks, on one rank of a data axis: forward and backward while its units are reduced,
+// gathered and freed around them. In stage 3 a block's parameters are there only while it runs: gathered before its
+// forward and again before its backward, freed after each. Belongs to one rank; its hooks run on the thread that runs
+// backward. Every rank calls the same methods in the same order, also with no rows of its own.
+#pragma once
+
+#include "strategy/entry.h"
+#include "strategy/mesh/shared_unit.h"
+#include "strategy/mesh/sharing.h"
+#include "strategy/parts/virtual_shards.h"
+
+#include <optional>
+#include <vector>
+
+namespace mgt::strategy {
+
+// Bytes that a rank keeps between steps, and the most that it has besides for a moment.
+struct Resident {
+  int64_t parameters = 0;
+  int64_t gradients = 0;
+  int64_t optimizer = 0;
+  int64_t padding = 0;        // elements that are no parameters, as if each lay in one rank's parameters
+  int64_t gathered_peak = 0;  // parameters of blocks that are not this rank's
+  int64_t buckets_peak = 0;   // gradients on their way
+};
+
+class SharedModel {
+ public:
+  SharedModel(const Context& context, const Sharing& sharing, Range blocks);
+
+  // Gradients of a step: `add_gradients` for each piece, then `finish_gradients`. It returns the piece's sum of losses
+  // over `samples`.
+  void begin_step();
+  double add_gradients(const data::Batch& piece, int64_t samples, bool last);
+  void finish_gradients();
+
+  // The same over virtual shards, bit by bit the same on any number of ranks; returns the loss over all ranks.
+  double sum_along_tree(const data::Batch& own, int64_t samples, const VirtualShards& shards);
+
+  // After either: of the global gradient where this rank has all of it, else of the part that it owns.
+  double sum_of_squares() const;
+  bool has_whole_gradients() const { return whole_gradients_ || !sharing_.shares_optimizer(); }
+
+  void update(double lr, double global_norm);
+
+  EvalCounts count(const data::Batch& batch);
+
+  model::Replica& replica() { return replica_; }
+  std::vector<NamedTensor> parameters();  // what this rank updates, with its gradients, for a Probe
+  std::vector<model::StateSlice> state();
+  void state_loaded();
+
+  Resident resident() const;
+  int64_t units() const { return static_cast<int64_t>(units_.size()); }
+  int64_t reductions_in_backward() const { return reductions_in_backward_; }  // since construction
+
+ private:
+  at::Tensor forward(const at::Tensor& input, const model::ForwardContext& context);
+  double forward_and_backward(const data::Batch& rows, int64_t samples);
+  void enter(int64_t unit, int64_t direction);
+  void leave(int64_t unit);
+  void collected(int64_t slot);
+  void reduce(int64_t unit);
+  void pass_without_rows(bool backward);
+  SharedUnit& unit(int64_t index) { return units_[static_cast<std::size_t>(index)]; }
+  void note_memory();
+
+  comm::Communicator& communicator_;
+  Sharing sharing_;
+  bool whole_gradients_;  // `determinism: invariant`
+  model::Replica replica_;
+  std::vector<SharedUnit> units_;  // hooks and optimizers know their places: never moved once all are made
+  std::vector<std::optional<int64_t>> unit_of_block_;  // in stage 3; blocks without parameters have none
+  model::SumOverReplicas statistics_;
+  std::vector<int64_t> reducing_;  // units whose reduction is on its way, the oldest first
+  int64_t reductions_in_backward_ = 0;
+  int64_t gathered_peak_ = 0;
+  int64_t buckets_peak_ = 0;
+};
+
+}  // namespace mgt::strategy
