@@ -68,10 +68,12 @@ Block linear(const std::string& name, int64_t in, int64_t out, const WeightInit&
   block.parameters = {{name + ".weight", {out, in}, weight_init(init, in)},
                       {name + ".bias", {out}, bias_init(init, in)}};
   block.output_shape = [in, out](const Shape& input) {
-    require(input == Shape{in}, concat("a linear layer of ", in, " inputs got ", shape_text(input)));
-    return Shape{out};
+    require(!input.empty() && input.back() == in, concat("a linear layer of ", in, " inputs got ", shape_text(input)));
+    Shape output = input;
+    output.back() = out;
+    return output;
   };
-  block.multiply_adds = [in, out](const Shape&) { return in * out; };
+  block.multiply_adds = [out](const Shape& input) { return elements(input) * out; };
   block.forward = [](const at::Tensor& input, const BlockWeights& weights, const ForwardContext&) {
     return at::linear(input, weights.parameters[0], weights.parameters[1]);
   };

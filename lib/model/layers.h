@@ -27,7 +27,8 @@ struct WeightInit {
 };
 
 Block conv2d(const std::string& name, const Conv& shape, const WeightInit& init);  // (N, in, H, W) -> (N, out, H', W')
-Block linear(const std::string& name, int64_t in, int64_t out, const WeightInit& init);  // (N, in) -> (N, out)
+// (N, ..., in) -> (N, ..., out)
+Block linear(const std::string& name, int64_t in, int64_t out, const WeightInit& init);
 Block batch_norm(const std::string& name, int64_t channels);  // eps 1e-5, momentum 0.1, as PyTorch's BatchNorm2d
 Block relu();
 Block avg_pool(int64_t kernel, int64_t stride);
