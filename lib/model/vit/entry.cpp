@@ -8,8 +8,6 @@
 
 #include "core/text.h"
 
-#include <numeric>
-
 namespace mgt::model::vit {
 namespace {
 
@@ -41,10 +39,11 @@ Model build(const config::Section& section) {
   return model;
 }
 
-std::string divisors(int64_t number) {
+// Some of the sizes that divide both, for a message.
+std::string common_divisors(int64_t height, int64_t width) {
   std::vector<int64_t> found;
-  for (int64_t divisor = 1; divisor <= number; ++divisor) {
-    if (number % divisor == 0) found.push_back(divisor);
+  for (int64_t divisor = 1; divisor <= 64; ++divisor) {
+    if (height % divisor == 0 && width % divisor == 0) found.push_back(divisor);
   }
   return join(found);
 }
@@ -57,7 +56,7 @@ void check(const config::Config& config) {
   if (image[1] % patch != 0 || image[2] % patch != 0) {
     config.error_at("model.patch",
                     concat("images of ", image[1], " x ", image[2], " pixels do not divide into patches of ", patch,
-                           "; these do: ", divisors(std::gcd(image[1], image[2]))));
+                           "; try one of ", common_divisors(image[1], image[2])));
   }
   if (width % heads != 0) {
     config.error_at("model.heads", concat(heads, " heads do not divide model.width, ", width));
