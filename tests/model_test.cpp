@@ -5,6 +5,7 @@
 #include "config/reader.h"
 #include "model/entry.h"
 #include "model/replica.h"
+#include "model/transformer.h"
 
 #include "torch_pch.h"
 #include <nlohmann/json.hpp>
@@ -170,6 +171,94 @@ TEST_CASE("an input that is too small for a model is a config error that names i
       FAIL("accepted");
     } catch (const ConfigError& error) {
       REQUIRE_THAT(error.what(), Catch::Matchers::Contains("model.input") && Catch::Matchers::Contains("(1, 5, 5)"));
+    }
+  }
+}
+
+TEST_CASE("a vision Transformer has torchvision's tensors, sizes and cost, but for the biases of keys") {
+  const Model vit = build("vit");
+  const int64_t width = 64, layers = 4, tokens = 17, pixels = 49;
+  REQUIRE(vit.blocks.size() == 6);
+  REQUIRE(vit.parameter_count() == width * (pixels + 1) + width + tokens * width +
+                                       layers * (12 * width * width + 12 * width) + 2 * width + 10 * width + 10);
+  REQUIRE(vit.parameter_count() == 204810);
+  REQUIRE(vit.shapes()[0] == Shape{17, 64});
+  REQUIRE(vit.shapes()[4] == Shape{17, 64});
+  REQUIRE(vit.shapes()[5] == Shape{10});
+  const std::vector<int64_t> cost = vit.multiply_adds();
+  REQUIRE(cost[0] == 16 * width * pixels);
+  REQUIRE(cost[1] == 12 * tokens * width * width + 2 * tokens * tokens * width);
+  REQUIRE(cost[5] == 10 * width);
+  // vit_b_16 of torchvision has 86,567,656: a bias of 768 keys more in each of 12 layers.
+  const Model base =
+      build("{name: vit, input: [3, 224, 224], outputs: 1000, layers: 12, width: 768, heads: 12, patch: 16}");
+  REQUIRE(base.parameter_count() == 86567656 - 12 * 768);
+  REQUIRE(base.shapes()[0] == Shape{197, 768});
+}
+
+TEST_CASE("a vision Transformer's gradients are those of finite differences") {
+  const Model vit = build("{name: vit, input: [2, 12, 8], outputs: 3, layers: 2, width: 6, heads: 2, patch: 4}");
+  Replica replica(vit, at::kDouble, at::kCPU, 3);
+  const at::Tensor images = at::randn({5, 2, 12, 8}, at::kDouble), classes = at::arange(5).remainder(3);
+  const auto loss = [&] {
+    return summed_loss(Loss::cross_entropy, replica.forward(images, {.training = true}), classes);
+  };
+  loss().backward();
+  const at::NoGradGuard no_grad;
+  for (const Slot& slot : replica.slots()) {
+    INFO(slot.name);
+    at::Tensor part = replica.parameters().narrow(0, slot.range.begin, slot.range.size());
+    const at::Tensor gradient = replica.gradients().narrow(0, slot.range.begin, slot.range.size());
+    const at::Tensor step = at::randn({slot.range.size()}, at::kDouble) * 1e-5;
+    part.add_(step);
+    const double above = loss().item<double>();
+    part.sub_(step * 2);
+    const double below = loss().item<double>();
+    part.add_(step);
+    REQUIRE(std::abs((gradient * step).sum().item<double>() - (above - below) / 2) <
+            1e-7 * gradient.norm().item<double>());
+    REQUIRE(gradient.norm().item<double>() > 1e-4);
+  }
+}
+
+TEST_CASE("a vision Transformer takes no rows, as an empty shard has") {
+  const Model vit = build("vit");
+  Replica replica(vit, at::kFloat, at::kCPU, 1);
+  const at::Tensor outputs = replica.forward(at::zeros({0, 1, 28, 28}), {.training = true});
+  REQUIRE(outputs.sizes() == at::IntArrayRef{0, 10});
+  summed_loss(Loss::cross_entropy, outputs, at::zeros({0}, at::kLong)).backward();
+  REQUIRE(replica.gradients().eq(0).all().item<bool>());
+}
+
+TEST_CASE("attention of all heads is the sum of what slices of its tensors compute") {
+  const int64_t width = 12, half = 6;
+  const Block attention = self_attention("a", width, 4, {});
+  const at::Tensor tokens = at::randn({3, 5, width}, at::kDouble);
+  std::vector<at::Tensor> whole;
+  for (const TensorSpec& spec : attention.parameters) whole.push_back(at::randn(spec.shape, at::kDouble));
+  at::Tensor sum = whole[6];
+  for (const int64_t begin : {int64_t{0}, half}) {
+    std::vector<at::Tensor> slice;
+    for (std::size_t index = 0; index < 5; ++index) slice.push_back(whole[index].narrow(0, begin, half));
+    slice.push_back(whole[5].narrow(1, begin, half));
+    slice.push_back(at::zeros({width}, at::kDouble));
+    sum = sum + attention.forward(tokens, {slice, {}}, {});
+  }
+  REQUIRE(at::allclose(sum, attention.forward(tokens, {whole, {}}, {}), 1e-12, 1e-12));
+}
+
+TEST_CASE("patches and heads that do not divide are config errors that name the key") {
+  const std::pair<std::string, std::string> wrong[] = {{"patch: 5", "model.patch: images of 28 x 28 pixels"},
+                                                       {"heads: 5", "model.heads: 5 heads do not divide"},
+                                                       {"input: [784]", "model.input"},
+                                                       {"layers: 0", "model.layers"},
+                                                       {"width: 65537", "model.width"}};
+  for (const auto& [setting, words] : wrong) {
+    try {
+      build("{name: vit, " + setting + "}");
+      FAIL("accepted " << setting);
+    } catch (const ConfigError& error) {
+      REQUIRE_THAT(error.what(), Catch::Matchers::Contains(words));
     }
   }
 }

@@ -1,4 +1,4 @@
-// Every strategy against training runs that PyTorch computed (tests/cases/1_trajectories), in fp64.
+// Every strategy against training runs that PyTorch computed (tests/cases/1_trajectories, 8_vit), in fp64.
 #include "test.h"
 #include "training.h"
 
@@ -274,6 +274,35 @@ TEST_CASE("BatchNorm with local statistics equals PyTorch's DDP on 2 and 4 ranks
       }
       // The first rank's statistics are what is evaluated.
       REQUIRE(outcome.test.correct == run["test_by_rank_statistics"][0]["correct"].get<int64_t>());
+    }
+  }
+}
+
+TEST_CASE("a vision Transformer equals torchvision's under every strategy") {
+  const std::string folder = test::cases() + "/8_vit/";
+  std::ifstream file(folder + "vit_tiny.json");
+  const json run = json::parse(file);
+  for (const Way& way : all_ways()) {
+    INFO(way.strategy << " on " << way.devices);
+    const test::Outcome outcome = test::train({.yaml = "model: " + run["model"].dump() +
+                                                       "\nprecision: fp64\nbatch_size: 64\nstrategy: " + way.strategy +
+                                                       "\noptimizer: " + run["optimizer"].dump() + "\n",
+                                               .devices = way.devices,
+                                               .steps = static_cast<int64_t>(run["records"].size()),
+                                               .data = test::golden_data(),
+                                               .order = {},
+                                               .init = folder + run["init"].get<std::string>(),
+                                               .fill = {},
+                                               .backend = way.backend});
+    compare_steps(outcome, run["records"]);
+    REQUIRE(outcome.test.correct == run["test"]["correct"].get<int64_t>());
+    for (const auto& replica : outcome.replicas) {
+      for (const auto& [name, tensor] : replica) {
+        INFO(name);
+        compare_summary(tensor, run["final"][name]);
+        REQUIRE(std::abs(tensor.sum().item<double>() - run["final"][name]["sum"].get<double>()) <
+                kBound * run["final"][name]["l2"].get<double>());
+      }
     }
   }
 }
