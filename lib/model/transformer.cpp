@@ -6,6 +6,7 @@
 #include "torch_pch.h"
 
 #include <cmath>
+#include <utility>
 
 namespace mgt::model {
 namespace {
@@ -27,7 +28,7 @@ at::Tensor split_heads(const at::Tensor& tokens, int64_t head_width) {  // (N, T
   return tokens.unflatten(2, {-1, head_width}).transpose(1, 2);
 }
 
-// Matrix products and a softmax, not the fused operator: its backward pass on GPUs adds in any order.
+// Matrix products and a softmax, not the fused operator: its backward pass on GPUs may add in any order.
 at::Tensor attend(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values) {
   const double scale = 1 / std::sqrt(static_cast<double>(queries.size(3)));
   return at::softmax(at::matmul(queries * scale, keys.transpose(2, 3)), -1).matmul(values);
@@ -86,10 +87,10 @@ Block patch_embedding(const Patches& shape, const WeightInit& init) {
     return Shape{patches + 1, width};
   };
   block.forward = [patch](const at::Tensor& input, const BlockWeights& weights, const ForwardContext&) {
-    const auto& kernel = weights.parameters[0];
-    const at::Tensor patches = at::linear(cut(input, patch), kernel.flatten(1), weights.parameters[1]);
-    const at::Tensor first = weights.parameters[2].expand({input.size(0), 1, kernel.size(0)});
-    return at::cat({first, patches}, 1) + weights.parameters[3];
+    const at::Tensor& kernel = weights.parameters[0];
+    const at::Tensor class_token = weights.parameters[2].expand({input.size(0), -1, -1});
+    const at::Tensor tokens = at::linear(cut(input, patch), kernel.flatten(1), weights.parameters[1]);
+    return at::cat({class_token, tokens}, 1) + weights.parameters[3];
   };
   return block;
 }
