@@ -28,7 +28,6 @@ constexpr double kMostCpu_s = 5;  // most of it is loading LibTorch; a bomb or a
 const std::map<std::string, std::string> kSkipped = {
     {"config/hybrid_product.yaml", "strategy hybrid"},
     {"config/more_stages_than_layers.yaml", "strategy pipeline"},
-    {"config/warmup_longer_than_run.yaml", "schedule"},
 };
 
 std::string lower(std::string text) {

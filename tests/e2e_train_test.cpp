@@ -100,6 +100,24 @@ TEST_CASE("the same config gives the same weights, and ranks as processes or as 
   CHECK(weights({"strategy=ddp", "devices=2", "seed=4"}, "fourth") != processes);
 }
 
+TEST_CASE("the learning rate of each step is told, and is the same on any number of devices") {
+  const Workplace workplace;
+  const auto rates = [&](const std::string& devices, const std::string& folder) {
+    workplace.summary({"strategy=ddp", "launch=threads", devices, "log.every_steps=1",
+                       "schedule={name: multistep, milestones: [2, 5], gamma: 0.5, warmup: 2, warmup_style: goyal}"},
+                      folder);
+    std::vector<double> values;
+    for (const std::string& line : lines_of(workplace.folder().content(folder + "/metrics.jsonl"))) {
+      values.push_back(json::parse(line).at("lr"));
+    }
+    return values;
+  };
+  // Two epochs of 5 steps, each with the record of the epoch after its last step.
+  const std::vector<double> wanted = {0.05, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05, 0.025, 0.025, 0.025, 0.025};
+  CHECK(rates("devices=1", "one") == wanted);
+  CHECK(rates("devices=3", "three") == wanted);
+}
+
 TEST_CASE("a run without a test set tells the training loss") {
   const Workplace workplace;
   const Result result =

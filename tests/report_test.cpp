@@ -45,6 +45,7 @@ train::EpochRecord third_epoch() {
   return {.epoch = 3,
           .step = 705,
           .train_loss = 0.7202,
+          .lr = 0.05,
           .train_s = 13.9,
           .eval_s = 0.5,
           .samples_per_s = 4316.5,
@@ -187,13 +188,13 @@ TEST_CASE("records are one line of JSON and one of CSV with the same values") {
       report::json_line(step) ==
       R"({"event":"step","epoch":1,"step":10,"train_loss":2.285679107323412,"grad_norm":0.5,"lr":0.2,"samples":256})");
   CHECK(report::json_line(third_epoch()) ==
-        R"({"event":"epoch","epoch":3,"step":705,"train_loss":0.7202,"train_s":13.9,"eval_s":0.5,)"
+        R"({"event":"epoch","epoch":3,"step":705,"train_loss":0.7202,"lr":0.05,"train_s":13.9,"eval_s":0.5,)"
         R"("samples_per_s":4316.5,"test_correct":7173,"test_total":10000,"test_acc":0.7173})");
   CHECK(
       report::csv_header() ==
       "event,epoch,step,train_loss,grad_norm,lr,samples,train_s,eval_s,samples_per_s,test_correct,test_total,test_acc");
   CHECK(report::csv_line(step) == "step,1,10,2.285679107323412,0.5,0.2,256,,,,,,");
-  CHECK(report::csv_line(third_epoch()) == "epoch,3,705,0.7202,,,,13.9,0.5,4316.5,7173,10000,0.7173");
+  CHECK(report::csv_line(third_epoch()) == "epoch,3,705,0.7202,,0.05,,13.9,0.5,4316.5,7173,10000,0.7173");
 }
 
 TEST_CASE("the summary has every key, and nulls where nothing was evaluated") {

@@ -35,7 +35,7 @@ struct Run {
   int64_t log_every_steps = 0;  // a metrics record every N steps; 0: per epoch only
 };
 
-// What the schema holds besides the sections of the entries (model, data, strategy, optimizer).
+// What the schema holds besides the sections of the entries (model, data, strategy, optimizer, schedule).
 std::vector<Option> run_options();
 SectionSpec comm_section();
 SectionSpec log_section();

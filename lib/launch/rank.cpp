@@ -13,6 +13,7 @@
 #include "model/entry.h"
 #include "optim/clip.h"
 #include "optim/entry.h"
+#include "optim/schedule.h"
 #include "strategy/entry.h"
 #include "train/loop.h"
 
@@ -71,16 +72,16 @@ class Rank {
   }
 
   train::Summary train(const std::string& weights_path, train::Observer& observer) {
+    const optim::Schedule schedule = optim::make_schedule(config_, length());  // may throw: before anything is written
     const train::RunInfo info = describe();
     if (context_.rank == 0) observer.run_started(info);
-    const double lr = config_.section("optimizer").number("lr");
     train::Summary summary = train::run({.data = data_,
                                          .sampler = *sampler_,
                                          .strategy = *strategy_,
                                          .communicator = *communicator_,
                                          .devices = devices_,
                                          .dtype = dtype_,
-                                         .lr = [lr](int64_t) { return lr; },
+                                         .lr = schedule,
                                          .epochs = run_.epochs,
                                          .max_steps = run_.max_steps,
                                          .stop_signal = context_.stop_signal,
@@ -151,6 +152,11 @@ class Rank {
   void load_init() {
     checkpoint::load_weights(files_, *run_.init, model_, strategy_->state());
     strategy_->state_loaded();
+  }
+
+  optim::RunLength length() const {
+    const int64_t steps = run_.epochs * sampler_->steps_per_epoch();
+    return {.steps = std::min(steps, run_.max_steps.value_or(steps)), .steps_per_epoch = sampler_->steps_per_epoch()};
   }
 
   train::RunInfo describe() const {
@@ -262,8 +268,9 @@ train::Summary evaluate_rank(const config::Config& config, const Placement& plac
 
 config::Schema schema() {
   return {.top = config::run_options(),
-          .sections = {model::section(), data::section(), strategy::section(), optim::section(), optim::clip_section(),
-                       config::comm_section(), config::log_section()}};
+          .sections = {model::section(), data::section(), strategy::section(), optim::section(),
+                       optim::schedule_section(), optim::clip_section(), config::comm_section(),
+                       config::log_section()}};
 }
 
 }  // namespace mgt::launch

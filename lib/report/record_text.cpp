@@ -26,13 +26,10 @@ Json fields(const train::StepRecord& record) {
 }
 
 Json fields(const train::EpochRecord& record) {
-  Json json = {{"event", "epoch"},
-               {"epoch", record.epoch},
-               {"step", record.step},
-               {"train_loss", record.train_loss},
-               {"train_s", record.train_s},
-               {"eval_s", record.eval_s},
-               {"samples_per_s", record.samples_per_s}};
+  Json json = {{"event", "epoch"},        {"epoch", record.epoch},
+               {"step", record.step},     {"train_loss", record.train_loss},
+               {"lr", record.lr},         {"train_s", record.train_s},
+               {"eval_s", record.eval_s}, {"samples_per_s", record.samples_per_s}};
   if (record.evaluated) {
     json["test_correct"] = record.test_correct;
     json["test_total"] = record.test_total;

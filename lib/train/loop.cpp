@@ -61,6 +61,7 @@ class Loop {
     for (int64_t step = 0; step < job_.sampler.steps_per_epoch() && !finished(); ++step) {
       const StepRecord done = train_step(epoch, step);
       record.train_loss += done.loss * static_cast<double>(done.samples);
+      record.lr = done.lr;
       samples += done.samples;
       observer_.step_done(done);
     }

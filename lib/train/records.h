@@ -43,6 +43,7 @@ struct EpochRecord {
   int64_t epoch = 0;      // from 1
   int64_t step = 0;       // optimizer steps done, over all epochs
   double train_loss = 0;  // mean over the epoch's samples
+  double lr = 0;          // of the epoch's last step
   double train_s = 0;     // training alone, devices synchronised, all ranks at a barrier
   double eval_s = 0;
   double samples_per_s = 0;

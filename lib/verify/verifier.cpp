@@ -7,6 +7,7 @@
 #include "launch/placement.h"
 #include "model/entry.h"
 #include "optim/entry.h"
+#include "optim/schedule.h"
 #include "strategy/entry.h"
 
 #include <algorithm>
@@ -85,6 +86,15 @@ std::vector<std::vector<std::string>> alone_and_in_pairs(const std::string& sect
   return lists;
 }
 
+// A schedule after a ramp of one step, with another value of each of its own options.
+std::string schedule_setting(const config::Variant& variant) {
+  std::vector<std::string> settings = {"name: " + variant.name, "warmup: 1"};
+  for (const config::Option& option : variant.options) {
+    settings.push_back(concat(option.key, ": ", other_values(option).at(0)));
+  }
+  return concat("schedule={", join(settings), "}");
+}
+
 }  // namespace
 
 double Verdict::largest_size() const {
@@ -110,6 +120,9 @@ std::vector<std::string> Verifier::shortening() {
                  "comm.timeout=20"};
   if (placement.batch.accumulate > 1) {
     shortening_.insert(shortening_.end(), {"micro_batch=null", concat("accumulate=", placement.batch.accumulate)});
+  }
+  if (config.section("schedule").integer("warmup") > request_.steps) {
+    shortening_.push_back(concat("schedule.warmup=", request_.steps / 2));
   }
   if (!request_.precision.empty()) shortening_.push_back("precision=" + request_.precision);
   if (request_.narrow) {
@@ -300,6 +313,10 @@ std::vector<Case> all_cases(const Request& request) {
         add({strategy, "launch=threads", name}, options, uneven);
       }
     }
+  }
+  // No strategy knows its schedule, so one is enough.
+  for (const config::Variant& schedule : optim::schedule_section().variants) {
+    add({"strategy=ddp", "launch=threads"}, {schedule_setting(schedule)}, uneven);
   }
   return cases;
 }

@@ -80,7 +80,7 @@ class Verifier {
 };
 
 // Every case of the registry: each strategy in each world over each communicator, then each of its options alone and in
-// pairs, then each optimizer with its options alone and in pairs under every strategy.
+// pairs, then each optimizer with its options alone and in pairs under every strategy; at last each schedule.
 std::vector<Case> all_cases(const Request& request);
 
 // Every strategy, number of devices and communicator that must give the same bits under `determinism: invariant`, with
