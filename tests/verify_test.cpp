@@ -62,7 +62,8 @@ std::optional<std::string> seen(const std::string& yaml, const verify::MakeFault
 
 }  // namespace
 
-TEST_CASE("every strategy, world, communicator, option and optimizer equals one device: LeNet (S-04, S-13, S-15)") {
+TEST_CASE(
+    "every strategy, world, communicator, option, optimizer and schedule equals one device: LeNet (S-04, S-13, S-15)") {
   REQUIRE(check_all(request(kLenet, {1, 2, 3, 4}, 4), any) > 100);
 }
 
@@ -89,6 +90,13 @@ TEST_CASE("20 steps of LeNet stay within 1e-12 of one device") {
     REQUIRE(verdict.largest_size() < 1e-12);
     REQUIRE(verdict.largest.at(Quantity::evaluation).size == 0);
   }
+}
+
+TEST_CASE("a ramp that is longer than the shortened run is shortened with it") {
+  verify::Verifier verifier(request(kLenet + "schedule: {name: cosine, warmup: 500}\n", {2}, 4));
+  const verify::Verdict verdict = verifier.check({.overrides = {"strategy=ddp", "launch=threads"}, .world = 2});
+  REQUIRE(!verdict.refused);
+  REQUIRE(!verdict.failed);
 }
 
 TEST_CASE("BatchNorm with local statistics equals its reference, and is said not to be one device") {

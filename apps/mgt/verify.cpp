@@ -279,8 +279,8 @@ void add_verify(CLI::App& app, Program& program) {
   CLI::Option* precision =
       command->add_option("--precision", options->precision, "fp64, or fp32 with a bound learned from one device")
           ->check(CLI::IsMember({"fp64", "fp32"}));
-  CLI::Option* all =
-      command->add_flag("--all", options->all, "Every strategy, number of devices, communicator, option and optimizer");
+  CLI::Option* all = command->add_flag(
+      "--all", options->all, "Every strategy, number of devices, communicator, option, optimizer and schedule");
   CLI::Option* invariant =
       command->add_flag("--invariant", options->invariant,
                         "determinism: invariant gives the same bits on any number of devices; and what it costs");
