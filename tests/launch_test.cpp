@@ -128,6 +128,9 @@ TEST_CASE("the backend follows from devices and launch, and what cannot be is re
   CHECK(contains(message_of<ConfigError>([&] { backend("comm: local\n", 0); }), "launch: threads"));
   CHECK(contains(message_of<ConfigError>([&] { backend("comm: nccl\n", 0); }), "comm.backend"));
   CHECK(contains(message_of<ConfigError>([&] { backend("comm: gloo\n", 2); }), "nccl"));
+  CHECK(backend("comm: {algorithm: ring}\n", 0) == "gloo");
+  CHECK(backend("comm: {algorithm: library}\n", 2) == "nccl");
+  CHECK(contains(message_of<ConfigError>([&] { backend("comm: {algorithm: ring}\n", 2); }), "comm.algorithm: ring"));
 }
 
 TEST_CASE("cores are shared out over the ranks unless `threads` is given") {

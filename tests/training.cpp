@@ -95,7 +95,7 @@ void train_rank(const Training& training, const config::Config& config, comm::Co
 config::Config config_of(const std::string& yaml) { return config::resolve(launch::schema(), {"test.yaml", yaml}); }
 
 void on_ranks(int64_t size, Backend backend, double timeout_s,
-              const std::function<void(comm::Communicator&)>& rank_function) {
+              const std::function<void(comm::Communicator&)>& rank_function, comm::Algorithm algorithm) {
   const auto hub = comm::make_hub(size, timeout_s);
   const auto rendezvous = comm::rendezvous_in_memory();
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size));
@@ -104,8 +104,9 @@ void on_ranks(int64_t size, Backend backend, double timeout_s,
     threads.emplace_back([&, rank] {
       try {
         at::set_num_threads(1);
-        const auto communicator = backend == Backend::local ? comm::make_local(hub, rank)
-                                                            : comm::make_gloo(*rendezvous, rank, size, timeout_s);
+        const auto communicator = backend == Backend::local
+                                      ? comm::make_local(hub, rank, algorithm)
+                                      : comm::make_gloo(*rendezvous, rank, size, timeout_s, algorithm);
         rank_function(*communicator);
       } catch (const std::exception& error) {
         errors[static_cast<std::size_t>(rank)] = std::current_exception();

@@ -2,6 +2,7 @@
 // compare strategies with each other and with golden numbers.
 #pragma once
 
+#include "comm/collectives/algorithm.h"
 #include "comm/communicator.h"
 #include "config/config.h"
 #include "data/sampler.h"
@@ -49,7 +50,8 @@ Outcome train(const Training& training);
 
 // Runs `rank_function(communicator)` on `size` threads and rethrows the first error.
 void on_ranks(int64_t size, Backend backend, double timeout_s,
-              const std::function<void(comm::Communicator&)>& rank_function);
+              const std::function<void(comm::Communicator&)>& rank_function,
+              comm::Algorithm algorithm = comm::Algorithm::automatic);
 
 // The golden data set: 147 training and 101 test pictures.
 data::Splits golden_data();

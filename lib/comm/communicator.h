@@ -6,12 +6,14 @@
 #pragma once
 
 #include "comm/ledger.h"
+#include "core/error.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace mgt::comm {
 
@@ -24,6 +26,12 @@ struct Operation {
   int64_t peer = 0;
   int64_t number = 0;  // of this communicator's operations, from 0
 };
+
+// Bytes that `rank` of `size` sends for it, by `traffic` of comm/ledger.h.
+int64_t traffic(const Operation& operation, int64_t rank, int64_t size);
+
+// "rank 1: all_reduce #3 failed: ...", and for send and recv the other end.
+CommError failed(int64_t rank, const Operation& operation, const std::string& reason);
 
 // An operation on its way. A backend derives one.
 class Pending {
@@ -64,14 +72,25 @@ class Communicator {
   [[nodiscard]] Work recv(at::Tensor& tensor, int64_t from);
   void barrier();  // returns when every rank has called it
 
+  // Ranks of one color become a communicator of their own, in the order of their ranks here. Every rank calls it.
+  virtual std::unique_ptr<Communicator> split(int64_t color) = 0;
+
  private:
-  virtual std::unique_ptr<Pending> start(const Operation& operation) = 0;
-  Work begin(Operation operation, int64_t bytes, int64_t rank_for_traffic);
+  // Tells the ledger what is really sent.
+  virtual std::unique_ptr<Pending> start(const Operation& operation, Ledger& ledger) = 0;
+  Work begin(Operation operation);
 
   int64_t rank_;
   int64_t size_;
   int64_t operations_ = 0;
   Ledger ledger_;
 };
+
+// A rank's place in what a split makes, from the colors of all ranks.
+struct Seat {
+  int64_t rank;
+  int64_t size;
+};
+Seat seat_of(int64_t rank, const std::vector<int64_t>& colors);
 
 }  // namespace mgt::comm

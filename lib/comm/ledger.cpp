@@ -10,11 +10,14 @@ const char* name_of(Collective collective) {
   return kNames[static_cast<std::size_t>(collective)];
 }
 
+void Ledger::started(Collective collective) {
+  const std::lock_guard lock(mutex_);
+  ++accounts_[static_cast<std::size_t>(collective)].operations;
+}
+
 void Ledger::sent(Collective collective, int64_t bytes) {
   const std::lock_guard lock(mutex_);
-  Account& account = accounts_[static_cast<std::size_t>(collective)];
-  ++account.operations;
-  account.bytes_sent += bytes;
+  accounts_[static_cast<std::size_t>(collective)].bytes_sent += bytes;
 }
 
 void Ledger::waited(Collective collective, double seconds) {

@@ -22,6 +22,7 @@ struct Account {
 
 class Ledger {
  public:
+  void started(Collective collective);
   void sent(Collective collective, int64_t bytes);
   void waited(Collective collective, double seconds);
   Account of(Collective collective) const;

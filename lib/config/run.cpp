@@ -109,6 +109,13 @@ SectionSpec comm_section() {
                .fallback = run.comm_timeout_s,
                .help = "Seconds after which a silent rank ends the run with an error.",
                .bounds = {.at_most = 86400, .above = 0}},
+              {.key = "algorithm",
+               .kind = Kind::text,
+               .fallback = "auto",
+               .help = "How reductions and gathers move over gloo and local: by the library, by own messages around a "
+                       "ring, or by recursive halving and doubling (a ring where the ranks are no power of two); auto: "
+                       "what measured fastest.",
+               .choices = {"auto", "library", "ring", "halving_doubling"}},
           }};
 }
 
@@ -156,6 +163,7 @@ Run run_of(const Config& config) {
   if (top.has("init")) run.init = top.text("init");
   run.comm_backend = comm.text("backend");
   run.comm_timeout_s = comm.number("timeout");
+  run.comm_algorithm = comm.text("algorithm");
   run.language = log.text("language");
   run.log_level = log.text("level");
   run.log_every_steps = log.integer("every_steps");

@@ -30,6 +30,7 @@ struct Run {
   std::optional<std::string> init;  // safetensors file with the first weights
   std::string comm_backend;         // auto, local, gloo, nccl
   double comm_timeout_s = 30;
+  std::string comm_algorithm;   // auto, library, ring, halving_doubling
   std::string language = "en";  // of the last line: en, zh
   std::string log_level = "info";
   int64_t log_every_steps = 0;  // a metrics record every N steps; 0: per epoch only

@@ -43,6 +43,7 @@ class Chooser {
     placement.threads_per_rank =
         run_.invariant ? 1 : run_.threads.value_or(std::max<int64_t>(1, machine_.cores / placement.world_size));
     placement.backend = backend();
+    check_algorithm(placement.backend);
     warn_of_idle_devices();
     warn_of_too_many_threads();
     return std::move(decision_);
@@ -174,6 +175,12 @@ class Chooser {
     if (asked == "local" && several_ranks() && !as_threads()) {
       refuse("local joins threads of one process; write launch: threads, or gloo here");
     }
+  }
+
+  void check_algorithm(const std::string& used) const {
+    const std::string& asked = run_.comm_algorithm;
+    if (used != "nccl" || asked == "auto" || asked == "library") return;
+    config_.error_at("comm.algorithm", asked + " is for gloo and local, but these ranks use nccl; write auto");
   }
 
   void warn_of_idle_devices() {

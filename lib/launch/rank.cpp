@@ -139,11 +139,12 @@ class Rank {
   }
 
   std::unique_ptr<comm::Communicator> connect() const {
-    if (context_.hub) return comm::make_local(context_.hub, context_.rank);
+    const comm::Algorithm algorithm = comm::algorithm_of(run_.comm_algorithm);
+    if (context_.hub) return comm::make_local(context_.hub, context_.rank, algorithm);
     require(context_.rendezvous != nullptr, "a rank has a hub or a rendezvous");
     const int64_t size = placement_.world_size;
     if (placement_.backend == "gloo") {
-      return comm::make_gloo(*context_.rendezvous, context_.rank, size, run_.comm_timeout_s);
+      return comm::make_gloo(*context_.rendezvous, context_.rank, size, run_.comm_timeout_s, algorithm);
     }
     return comm::services(devices_.front())
         .make_communicator(*context_.rendezvous, context_.rank, size, devices_.front(), run_.comm_timeout_s);

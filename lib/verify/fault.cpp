@@ -12,6 +12,14 @@ class FaultyCommunicator final : public comm::Communicator {
  public:
   FaultyCommunicator(comm::Communicator& inner, const Fault& fault)
       : Communicator(inner.rank(), inner.size()), inner_(inner), fault_(fault) {}
+  FaultyCommunicator(std::unique_ptr<comm::Communicator> inner, const Fault& fault)
+      : FaultyCommunicator(*inner, fault) {
+    owned_ = std::move(inner);
+  }
+
+  std::unique_ptr<comm::Communicator> split(int64_t color) override {
+    return std::make_unique<FaultyCommunicator>(inner_.split(color), fault_);
+  }
 
  private:
   class Passed final : public comm::Pending {
@@ -25,7 +33,7 @@ class FaultyCommunicator final : public comm::Communicator {
     std::optional<comm::Work> work_;
   };
 
-  std::unique_ptr<comm::Pending> start(const comm::Operation& operation) override {
+  std::unique_ptr<comm::Pending> start(const comm::Operation& operation, comm::Ledger&) override {
     const int times = fault_.times ? fault_.times(operation) : 1;
     if (times == 0) return std::make_unique<Passed>(std::nullopt);
     for (int early = 1; early < times; ++early) {
@@ -57,7 +65,8 @@ class FaultyCommunicator final : public comm::Communicator {
     throw InternalError("an unknown collective");
   }
 
-  comm::Communicator& inner_;
+  std::unique_ptr<comm::Communicator> owned_;  // after a split
+  comm::Communicator& inner_;                  // whose ledger tells what was sent
   const Fault& fault_;
 };
 

@@ -146,7 +146,13 @@ class CudaServices final : public DeviceServices {
     set_current(device);
     try {
       const std::chrono::milliseconds timeout(static_cast<int64_t>(timeout_s * 1000));
-      return program_.make_c10d(connect(rendezvous, rank, size, device, timeout), timeout_s);
+      return program_.make_c10d(
+          {.backend = connect(rendezvous, rank, size, device, timeout),
+           .store = rendezvous.store(),
+           .timeout_s = timeout_s,
+           .connect = [this, device, timeout_s](Rendezvous& other, int64_t new_rank, int64_t new_size) {
+             return make_communicator(other, new_rank, new_size, device, timeout_s);
+           }});
     } catch (const std::exception& error) {
       throw not_connected(rank, size, device, program_.first_line(error));
     }

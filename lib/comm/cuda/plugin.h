@@ -14,7 +14,7 @@
 namespace mgt::comm {
 
 struct ProgramFunctions {
-  std::unique_ptr<Communicator> (*make_c10d)(c10::intrusive_ptr<c10d::Backend> backend, double timeout_s);
+  std::unique_ptr<Communicator> (*make_c10d)(C10dGroup group);
   std::string (*first_line)(const std::exception& error);
 };
 

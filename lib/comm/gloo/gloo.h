@@ -2,6 +2,7 @@
 // reach it. Each rank owns its communicator.
 #pragma once
 
+#include "comm/collectives/algorithm.h"
 #include "comm/communicator.h"
 #include "comm/rendezvous.h"
 
@@ -10,6 +11,7 @@
 namespace mgt::comm {
 
 // Returns when every rank is connected. CommError after `timeout_s`.
-std::unique_ptr<Communicator> make_gloo(Rendezvous& rendezvous, int64_t rank, int64_t size, double timeout_s);
+std::unique_ptr<Communicator> make_gloo(Rendezvous& rendezvous, int64_t rank, int64_t size, double timeout_s,
+                                        Algorithm algorithm = Algorithm::automatic);
 
 }  // namespace mgt::comm

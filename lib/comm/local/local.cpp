@@ -1,5 +1,6 @@
 #include "comm/local/local.h"
 
+#include "comm/collectives/own_collectives.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -16,6 +17,7 @@ namespace mgt::comm {
 
 // Who meets: all ranks (from = to = -1), or a sender and a receiver; and the how-manieth meeting of that kind it is.
 struct Place {
+  Lane lane;
   int64_t from;
   int64_t to;
   int64_t number;
@@ -130,7 +132,7 @@ class Hub {
     const bool in_time = arrived_.wait_for(lock, limit, [&] { return meeting.done || aborted_.has_value(); });
     if (!meeting.done) throw_if_aborted();
     if (!in_time) {
-      aborted_ = late(meeting, rank, operation);
+      aborted_ = late(place, meeting, rank, operation);
       arrived_.notify_all();
       throw CommError(*aborted_);
     }
@@ -141,17 +143,32 @@ class Hub {
     const std::lock_guard lock(mutex_);
     if (!aborted_) aborted_ = reason;
     arrived_.notify_all();
+    for (const auto& [key, part] : parts_) part->abort(reason);
+  }
+
+  // The hub of the ranks that chose `color` in the split `number`, made by the first to ask.
+  std::shared_ptr<Hub> part(int64_t number, int64_t color, int64_t size) {
+    const std::lock_guard lock(mutex_);
+    throw_if_aborted();
+    std::shared_ptr<Hub>& hub = parts_[{number, color}];
+    if (!hub) hub = std::make_shared<Hub>(size, timeout_s_);
+    return hub;
   }
 
  private:
+  static int64_t rank_of(const Place& place, std::size_t part) {
+    if (place.from < 0) return static_cast<int64_t>(part);
+    return part == 0 ? place.from : place.to;
+  }
+
   void throw_if_aborted() const {
     if (aborted_) throw CommError(*aborted_);
   }
 
-  std::string late(const Meeting& meeting, int64_t rank, const Operation& operation) const {
-    std::vector<std::size_t> missing;
+  std::string late(const Place& place, const Meeting& meeting, int64_t rank, const Operation& operation) const {
+    std::vector<int64_t> missing;
     for (std::size_t part = 0; part < meeting.parts.size(); ++part) {
-      if (!meeting.parts[part]) missing.push_back(part);
+      if (!meeting.parts[part]) missing.push_back(rank_of(place, part));
     }
     return concat("rank ", rank, " waited ", timeout_s_, " s in ", name_of(operation.kind), " #", operation.number,
                   " for rank ", join(missing), "; raise comm.timeout if it was only slow");
@@ -162,6 +179,7 @@ class Hub {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::map<Place, Meeting> meetings_;
+  std::map<std::pair<int64_t, int64_t>, std::shared_ptr<Hub>> parts_;  // by split and color
   std::optional<std::string> aborted_;
 };
 
@@ -180,26 +198,79 @@ class LocalPending final : public Pending {
   Operation operation_;
 };
 
-class LocalCommunicator final : public Communicator {
+// One rank's way into the hub, in one lane.
+class Door {
  public:
-  LocalCommunicator(std::shared_ptr<Hub> hub, int64_t rank) : Communicator(rank, hub->size()), hub_(std::move(hub)) {}
+  Door(std::shared_ptr<Hub> hub, int64_t rank, Lane lane) : hub_(std::move(hub)), rank_(rank), lane_(lane) {}
 
- private:
-  std::unique_ptr<Pending> start(const Operation& operation) override {
+  std::unique_ptr<Pending> start(const Operation& operation) {
     const bool sends = operation.kind == Collective::send, receives = operation.kind == Collective::recv;
-    Place place{-1, -1, 0};
-    if (sends) place = {rank(), operation.peer, 0};
-    if (receives) place = {operation.peer, rank(), 0};
+    Place place{lane_, -1, -1, 0};
+    if (sends) place = {lane_, rank_, operation.peer, 0};
+    if (receives) place = {lane_, operation.peer, rank_, 0};
     place.number = meetings_[{place.from, place.to}]++;
     if (sends || receives)
       hub_->arrive(place, operation, sends ? 0 : 1, 2);
     else
-      hub_->arrive(place, operation, static_cast<std::size_t>(rank()), static_cast<std::size_t>(size()));
-    return std::make_unique<LocalPending>(hub_, place, rank(), operation);
+      hub_->arrive(place, operation, static_cast<std::size_t>(rank_), static_cast<std::size_t>(hub_->size()));
+    return std::make_unique<LocalPending>(hub_, place, rank_, operation);
+  }
+
+ private:
+  std::shared_ptr<Hub> hub_;
+  int64_t rank_;
+  Lane lane_;
+  std::map<std::pair<int64_t, int64_t>, int64_t> meetings_;  // how many this rank has had, by (from, to)
+};
+
+class LocalLink final : public Link {
+ public:
+  LocalLink(const std::shared_ptr<Hub>& hub, int64_t rank)
+      : Link(rank, hub->size()), door_(hub, rank, Lane::algorithm) {}
+  std::unique_ptr<Pending> recv(const at::Tensor& tensor, int64_t from) override {
+    return door_.start({Collective::recv, tensor, tensor, from, messages_++});
+  }
+
+ private:
+  std::unique_ptr<Pending> start_send(const at::Tensor& tensor, int64_t to) override {
+    return door_.start({Collective::send, tensor, tensor, to, messages_++});
+  }
+
+  Door door_;
+  int64_t messages_ = 0;
+};
+
+class LocalCommunicator final : public Communicator {
+ public:
+  LocalCommunicator(std::shared_ptr<Hub> hub, int64_t rank, Algorithm algorithm)
+      : Communicator(rank, hub->size()),
+        hub_(std::move(hub)),
+        algorithm_(algorithm),
+        door_(hub_, rank, Lane::operations) {
+    if (algorithm != Algorithm::library) own_.emplace(algorithm, std::make_unique<LocalLink>(hub_, rank));
+  }
+
+  std::unique_ptr<Communicator> split(int64_t color) override {
+    const at::Tensor own = at::full({1}, color, at::kLong);
+    at::Tensor all = at::empty({size()}, at::kLong);
+    all_gather(own, all).wait();
+    const auto* colors = all.const_data_ptr<int64_t>();
+    const Seat seat = seat_of(rank(), {colors, colors + size()});
+    return make_local(hub_->part(splits_++, color, seat.size), seat.rank, algorithm_);
+  }
+
+ private:
+  std::unique_ptr<Pending> start(const Operation& operation, Ledger& ledger) override {
+    if (own_ && own_->take(operation)) return own_->start(operation, ledger);
+    ledger.sent(operation.kind, traffic(operation, rank(), size()));
+    return door_.start(operation);
   }
 
   std::shared_ptr<Hub> hub_;
-  std::map<std::pair<int64_t, int64_t>, int64_t> meetings_;  // how many this rank has had, by (from, to)
+  Algorithm algorithm_;
+  Door door_;
+  int64_t splits_ = 0;
+  std::optional<OwnCollectives> own_;
 };
 
 }  // namespace
@@ -208,8 +279,10 @@ std::shared_ptr<Hub> make_hub(int64_t size, double timeout_s) { return std::make
 
 void abort(Hub& hub, const std::string& reason) { hub.abort(reason); }
 
-std::unique_ptr<Communicator> make_local(std::shared_ptr<Hub> hub, int64_t rank) {
-  return std::make_unique<LocalCommunicator>(std::move(hub), rank);
+std::unique_ptr<Communicator> make_local(std::shared_ptr<Hub> hub, int64_t rank, Algorithm algorithm) {
+  // Whoever comes last reads the others' memory: between threads, nothing that sends messages is faster.
+  if (algorithm == Algorithm::automatic) algorithm = Algorithm::library;
+  return std::make_unique<LocalCommunicator>(std::move(hub), rank, algorithm);
 }
 
 }  // namespace mgt::comm
