@@ -87,6 +87,10 @@ TEST_CASE("a replay finds the first weights from another folder, and tells that 
   REQUIRE(other.exit == 6);
   REQUIRE(has(other.err, "init_sha256: "));
 
+  manifest["weights"][0]["tensors"]["fc1.weight"] = "other";
+  place.folder().write("after/run.json", manifest.dump());
+  REQUIRE(has(verify(place, {"--replay", "after"}).err, "first in "));
+
   place.folder().write("after/run.json", "{\"weights\": [");
   const Result broken = verify(place, {"--replay", "after"});
   REQUIRE(broken.exit == 4);
@@ -107,7 +111,11 @@ TEST_CASE("options of verify that make no sense together are refused before anyt
     REQUIRE(result.exit == 2);
     REQUIRE(result.out.empty());
   }
-  REQUIRE(verify(place, {"--replay", "nowhere", "--steps", "3"}).exit == 2);
+  for (const std::string option : {"--steps", "--set", "--devices", "--world"}) {
+    const Result result = verify(place, {"--replay", "nowhere", option, option == "--set" ? "epochs=1" : "1"});
+    REQUIRE(result.exit == 2);
+    REQUIRE(has(result.err, option));
+  }
   const Result refused = verify_small(place, {"--set", "strategy=layer_split", "--world", "1,64"});
   REQUIRE(refused.exit == 2);
   REQUIRE(!has(refused.out, "equal"));  // not after the first of the list has run
@@ -138,6 +146,24 @@ TEST_CASE("a mutant that a config rules out is said to be impossible, not to hav
                                                    "images-idx3-ubyte, labels: " + pictures + "labels-idx1-ubyte}"});
   INFO(untested.out << untested.err);
   REQUIRE(has(untested.out, "not possible padded_evaluation"));
+}
+
+TEST_CASE("mutants that need pictures are impossible where the data has none, and the others are killed") {
+  const Workplace place;
+  const Result result = verify(place, {"--config", "ddp_template.yaml", "--inject", "all"});
+  INFO(result.out << result.err);
+  REQUIRE(result.exit == 0);
+  REQUIRE(has(result.out, "not possible local_passed_as_sync (ddp): "));
+  REQUIRE(has(result.out, "killed skipped_bucket (ddp): "));
+}
+
+TEST_CASE("with first weights of the model's own size, verify takes the model in that size") {
+  const Workplace place;
+  REQUIRE(place.run_train({"epochs=1", "model.hidden=24"}, {"--run-dir", "before", "--quiet"}).exit == 0);
+  const Result result = verify_small(
+      place, {"--inject", "divided_twice", "--set", "model.hidden=24", "--set", "init=before/weights.safetensors"});
+  INFO(result.out << result.err);
+  REQUIRE(result.exit == 0);
 }
 
 TEST_CASE("a run that cannot be compared is said to be one: the reference is not finite") {

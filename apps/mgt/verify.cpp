@@ -51,6 +51,12 @@ void print_details(const verify::Verdict& verdict) {
       std::cout << difference.tensor << " (step " << difference.step << ", rank " << difference.rank << ")";
     std::cout << '\n';
   }
+  using verify::Quantity;
+  for (const Quantity always : {Quantity::gradients, Quantity::loss, Quantity::gradient_norm, Quantity::parameters}) {
+    if (verdict.largest.contains(always)) continue;
+    std::cout << "  " << std::left << std::setw(18) << verify::name_of(always)
+              << "not compared: rounding alone decides it\n";
+  }
   if (verdict.undetermined > 0) {
     std::cout << "  not compared: " << counted(verdict.undetermined, "tensor")
               << " that rounding alone decides, such as a bias before BatchNorm under Adam\n";
@@ -83,6 +89,7 @@ ExitCode check_worlds(verify::Verifier& verifier, const std::vector<int64_t>& wo
   for (const verify::Case& one : cases) {
     const verify::Verdict verdict = verifier.check(one);
     if (verdict.refused) throw ConfigError(*verdict.refused);
+    if (verdict.unfit) throw DataError(*verdict.unfit);
     std::cout << title(verdict) << (verdict.failed ? ": NOT equal" : ": equal") << '\n';
     print_details(verdict);
     std::cout << std::flush;
@@ -95,6 +102,7 @@ ExitCode check_worlds(verify::Verifier& verifier, const std::vector<int64_t>& wo
 struct Line {
   int64_t equal = 0;
   double largest = 0;
+  double widest_bound = 0;  // where one had to be learned
   std::optional<verify::Difference> not_one_device;
 };
 
@@ -110,6 +118,7 @@ ExitCode check_all(verify::Verifier& verifier, const std::vector<verify::Case>& 
       ++refusals[*verdict.refused];
       continue;
     }
+    if (verdict.unfit) throw DataError(*verdict.unfit);
     if (!lines.contains(name)) order.push_back(name);
     Line& line = lines[name];
     if (verdict.failed) {
@@ -120,6 +129,9 @@ ExitCode check_all(verify::Verifier& verifier, const std::vector<verify::Case>& 
     }
     ++line.equal;
     line.largest = std::max(line.largest, verdict.largest_size());
+    for (const auto& [quantity, bound] : verdict.bounds) {
+      if (bound > verdict.base_bound) line.widest_bound = std::max(line.widest_bound, bound);
+    }
     if (verdict.not_one_device) line.not_one_device = verdict.not_one_device;
   }
   int64_t equal = 0;
@@ -129,6 +141,7 @@ ExitCode check_all(verify::Verifier& verifier, const std::vector<verify::Case>& 
     if (line.equal == 0) continue;
     std::cout << std::left << std::setw(34) << name << std::setw(14) << counted(line.equal, "case")
               << "equal, largest difference " << brief(line.largest);
+    if (line.widest_bound > 0) std::cout << " (bounds learned, up to " << brief(line.widest_bound) << ")";
     if (line.not_one_device) std::cout << " (its reference; one device: " << brief(line.not_one_device->size) << ")";
     std::cout << '\n';
   }
@@ -143,6 +156,7 @@ ExitCode check_all(verify::Verifier& verifier, const std::vector<verify::Case>& 
 // Why this mutant is not seeded into this run, or "".
 std::string impossible(const verify::Mutant& mutant, const config::Config& config, const verify::Verdict& right) {
   if (right.refused) return *right.refused;
+  if (right.unfit) return *right.unfit;
   return mutant.harmless ? mutant.harmless(config, right.largest.contains(verify::Quantity::evaluation)) : "";
 }
 
@@ -182,6 +196,7 @@ ExitCode check_mutants(verify::Verifier& verifier, const config::Config& config,
 ExitCode check_invariance(verify::Verifier& verifier, int64_t virtual_shards) {
   std::string first;
   for (const verify::Case& one : verify::invariant_cases(virtual_shards)) {
+    if (!verifier.refusal(one).empty()) continue;
     const train::Summary summary = verifier.train(one);
     if (first.empty()) first = summary.weights_sha256;
     std::cout << summary.weights_sha256.substr(0, 16) << "  " << counted(*one.world, "device") << "  "
@@ -242,6 +257,7 @@ ExitCode verify_config(const Program& program, const VerifyOptions& options) {
                                                                             : 6),
                           .precision = options.precision.empty() && !options.invariant ? "fp64" : options.precision,
                           .narrow = !options.full && (options.all || !options.inject.empty())};
+  if (read({}).top().has("init")) request.narrow = false;  // its weights are of the model's own size
   if (options.all && request.worlds.empty()) request.worlds = {1, 2, 3, 4};
   if (!options.inject.empty()) request.worlds = {3};
   verify::Verifier verifier(request);
@@ -249,7 +265,7 @@ ExitCode verify_config(const Program& program, const VerifyOptions& options) {
   std::cout << "each run: " << join(shortening) << std::endl;
   if (!options.inject.empty()) return check_mutants(verifier, read({}), options.inject);
   if (options.invariant) return check_invariance(verifier, config::run_of(read({})).virtual_shards);
-  if (options.all) return check_all(verifier, verify::all_cases(request));
+  if (options.all) return check_all(verifier, verify::all_cases(request.worlds));
   if (request.worlds.empty()) tell_devices(read({}));
   return check_worlds(verifier, request.worlds);
 }
@@ -291,7 +307,9 @@ void add_verify(CLI::App& app, Program& program) {
   all->excludes(invariant)->excludes(inject);
   invariant->excludes(inject)->excludes(world);
   inject->excludes(world);
-  for (CLI::Option* option : {world, steps, precision, all, invariant, full, inject}) replayed->excludes(option);
+  for (CLI::Option* option : {command->get_option("--set"), command->get_option("--devices"), world, steps, precision,
+                              all, invariant, full, inject})
+    replayed->excludes(option);
   command->callback(
       [options, &program] { program.action = [options, &program] { return verify_config(program, *options); }; });
 }

@@ -34,6 +34,13 @@ CheckpointError damaged(const std::string& name, const std::string& why) {
   return CheckpointError(concat(name, " is not the manifest of a run: ", shortened(why, 200), "; train again"));
 }
 
+Json lines_of(const std::string& text) {
+  Json lines = Json::array();
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
 Json weights_json(const std::vector<checkpoint::WeightsHash>& epochs) {
   Json list = Json::array();
   for (const checkpoint::WeightsHash& hash : epochs) {
@@ -52,6 +59,18 @@ checkpoint::WeightsHash hash_of(const nlohmann::json& json) {
   return hash;
 }
 
+// "config: 'lr: 0.1' then, 'lr: 0.2' now": of two lists of lines, as JSON.
+std::string changed_lines(const std::string& before, const std::string& now) {
+  const Json a = Json::parse(before), b = Json::parse(now);
+  std::vector<std::string> changes;
+  for (std::size_t line = 0; line < std::max(a.size(), b.size()); ++line) {
+    const std::string then = line < a.size() ? a[line].get<std::string>() : "";
+    const std::string after = line < b.size() ? b[line].get<std::string>() : "";
+    if (then != after) changes.push_back(concat("'", shortened(then), "' then, '", shortened(after), "' now"));
+  }
+  return "config: " + join(changes, ", ");
+}
+
 std::string why_different(const Manifest& before, const Manifest& now) {
   const std::string changes = changed_facts(before, now);
   return changes.empty() ? "nothing in the manifest has changed" : "changed: " + changes;
@@ -60,7 +79,7 @@ std::string why_different(const Manifest& before, const Manifest& now) {
 std::string first_tensor(const checkpoint::WeightsHash& before, const checkpoint::WeightsHash& now) {
   const auto [a, b] = std::ranges::mismatch(before.tensors, now.tensors);
   if (a != before.tensors.end()) return a->first;
-  return b != now.tensors.end() ? b->first : "no tensor alone";
+  return b != now.tensors.end() ? b->first : "none of them: run.json has been changed";
 }
 
 }  // namespace
@@ -78,6 +97,7 @@ std::string manifest_text(const RunFacts& facts, const train::RunInfo& info,
       {"threads_per_rank", info.threads_per_rank},
       {"seed", facts.seed},
       {"config_sha256", sha256_hex(facts.config)},
+      {"config", lines_of(facts.config)},
       {"strategy", info.strategy},
       {"model", info.model},
       {"parameters", info.parameters},
@@ -129,9 +149,10 @@ std::string changed_facts(const Manifest& before, const Manifest& now) {
   std::vector<std::string> changes;
   for (const auto& [name, value] : before.facts) {
     const auto other = now.facts.find(name);
-    if (other != now.facts.end() && other->second != value) {
-      changes.push_back(concat(name, ": ", shortened(value, 80), " then, ", shortened(other->second, 80), " now"));
-    }
+    if (other == now.facts.end() || other->second == value) continue;
+    changes.push_back(name == "config"
+                          ? changed_lines(value, other->second)
+                          : concat(name, ": ", shortened(value, 80), " then, ", shortened(other->second, 80), " now"));
   }
   return join(changes, "; ");
 }
@@ -139,7 +160,10 @@ std::string changed_facts(const Manifest& before, const Manifest& now) {
 std::string difference(const Manifest& before, const Manifest& now) {
   const std::size_t epochs = std::min(before.epochs.size(), now.epochs.size());
   for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
-    if (before.epochs[epoch].sha256 == now.epochs[epoch].sha256) continue;
+    if (before.epochs[epoch].sha256 == now.epochs[epoch].sha256 &&
+        before.epochs[epoch].tensors == now.epochs[epoch].tensors) {
+      continue;
+    }
     return concat("the weights differ after epoch ", epoch + 1, ", first in ",
                   first_tensor(before.epochs[epoch], now.epochs[epoch]), "; ", why_different(before, now));
   }

@@ -24,13 +24,16 @@ class FaultyCommunicator final : public comm::Communicator {
  private:
   class Passed final : public comm::Pending {
    public:
-    explicit Passed(std::optional<comm::Work> work) : work_(std::move(work)) {}
+    explicit Passed(std::optional<comm::Work> work, std::function<void()> then = {})
+        : work_(std::move(work)), then_(std::move(then)) {}
     void wait() override {
       if (work_) work_->wait();
+      if (then_) then_();
     }
 
    private:
     std::optional<comm::Work> work_;
+    std::function<void()> then_;
   };
 
   std::unique_ptr<comm::Pending> start(const comm::Operation& operation, comm::Ledger&) override {
@@ -39,17 +42,22 @@ class FaultyCommunicator final : public comm::Communicator {
     for (int early = 1; early < times; ++early) {
       if (auto work = pass_on(operation)) work->wait();
     }
-    return std::make_unique<Passed>(pass_on(operation));
+    std::function<void()> then;
+    if (fault_.after_reduce && operation.kind == comm::Collective::all_reduce) {
+      then = [this, sum = operation.output, own = operation.input.clone()]() mutable { fault_.after_reduce(sum, own); };
+    }
+    return std::make_unique<Passed>(pass_on(operation), std::move(then));
   }
 
   std::optional<comm::Work> pass_on(const comm::Operation& operation) {
-    at::Tensor output = operation.output;
+    at::Tensor input = operation.input, output = operation.output;
     switch (operation.kind) {
       case comm::Collective::all_reduce:
         if (fault_.before_reduce) fault_.before_reduce(output);
         return inner_.all_reduce(output);
       case comm::Collective::reduce_scatter:
-        return inner_.reduce_scatter(operation.input, output);
+        if (fault_.before_scatter) fault_.before_scatter(input);
+        return inner_.reduce_scatter(input, output);
       case comm::Collective::all_gather:
         return inner_.all_gather(operation.input, output);
       case comm::Collective::broadcast:
@@ -83,7 +91,10 @@ class FaultyStrategy final : public strategy::Strategy {
     return fault_.shard ? fault_.shard(right, rows) : right;
   }
   strategy::StepResult step(const data::Batch& batch, const strategy::StepInput& input) override {
-    return inner_->step(batch, input);
+    if (!fault_.lr) return inner_->step(batch, input);
+    strategy::StepInput changed = input;
+    changed.lr = fault_.lr(input.lr, steps_++);
+    return inner_->step(batch, changed);
   }
   strategy::EvalCounts evaluate(const data::Batch& batch) override {
     const strategy::EvalCounts right = inner_->evaluate(batch);
@@ -94,6 +105,7 @@ class FaultyStrategy final : public strategy::Strategy {
 
  private:
   const Fault& fault_;
+  int64_t steps_ = 0;
   FaultyCommunicator communicator_;
   std::unique_ptr<strategy::Strategy> inner_;
 };

@@ -141,24 +141,68 @@ Fault mean_of_means(int64_t, int64_t devices) {
               }};
 }
 
+bool is_loss_and_squares(const at::Tensor& message) { return message.numel() == 2 && message.is_floating_point(); }
+
+// Neither a loss nor counts.
 bool is_bucket(const Operation& operation) {
-  return operation.kind == Collective::all_reduce && operation.input.numel() > 1;
+  return operation.kind == Collective::all_reduce && operation.input.numel() > 2 && operation.input.is_floating_point();
 }
 
-// What becomes of the bucket that is reduced first.
+// What becomes of the bucket that is reduced first in each step.
 Fault first_bucket(int times) {
-  const auto victim = std::make_shared<const void*>(nullptr);
-  return {.times = [victim, times](const Operation& operation) {
-    if (!is_bucket(operation)) return 1;
-    if (*victim == nullptr) *victim = operation.input.data_ptr();
-    return operation.input.data_ptr() == *victim ? times : 1;
-  }};
+  const auto seen = std::make_shared<int64_t>(0);  // in this step
+  return {.gradients_ready = [seen](int64_t, const Parameters&) { *seen = 0; },
+          .times = [seen,
+                    times](const Operation& operation) { return is_bucket(operation) && (*seen)++ == 0 ? times : 1; }};
 }
 
 // Of the narrow ResNet, what is no larger than two values a channel is a statistic; its gradients go as one bucket.
 Fault own_statistics() {
   return {
       .times = [](const Operation& operation) { return is_bucket(operation) && operation.input.numel() < 32 ? 0 : 1; }};
+}
+
+// The rows of the last piece, when a rank takes its rows in three.
+Fault skipped_microbatch(int64_t, int64_t) {
+  return {.shard = [](Range right, int64_t) { return Range{right.begin, right.end - (right.size() + 2) / 3}; }};
+}
+
+// Of the step's message {loss, sum of squares}, the ranks' sums of squares do not become one.
+Fault local_norm(int64_t, int64_t) {
+  return {.after_reduce = [](at::Tensor& sum, const at::Tensor& own) {
+    if (is_loss_and_squares(sum)) sum[1].copy_(own[1]);
+  }};
+}
+
+// A padding of ones, as one rank has it.
+Fault counted_padding(int64_t, int64_t) {
+  return {.after_reduce = [](at::Tensor& sum, const at::Tensor&) {
+    if (is_loss_and_squares(sum)) sum[1].add_(1.0);
+  }};
+}
+
+// The schedule moves by one step a rank: under `gamma` 0.5, step s of k ranks takes lr(k s).
+Fault schedule_by_rank(int64_t, int64_t devices) {
+  return {.lr = [devices](double right, int64_t step) {
+    return right * std::pow(0.5, static_cast<double>((devices - 1) * step));
+  }};
+}
+
+Fault missing_all_gather(int64_t, int64_t) {
+  return {.times = [](const Operation& operation) {
+    return operation.kind == Collective::all_gather && operation.input.is_floating_point() ? 0 : 1;
+  }};
+}
+
+Fault shard_off_by_one(int64_t, int64_t) {
+  return {.before_scatter = [](at::Tensor& parts) { parts.copy_(parts.roll(1)); }};
+}
+
+// What backward has filled last is gone before it was sent.
+Fault freed_too_early(int64_t rank, int64_t) {
+  return {.before_scatter = [rank](at::Tensor& parts) {
+    if (rank == 1) parts.narrow(0, 0, (parts.numel() + 3) / 4).zero_();
+  }};
 }
 
 Fault missing_broadcast(int64_t, int64_t) {
@@ -197,17 +241,18 @@ std::string with_init(const config::Config& config, bool) {
 }
 
 using Names = std::vector<std::string>;
-const Names kReplicated = {"scratch", "data_parallel", "ddp"};
+const Names kReplicated = {"scratch", "data_parallel", "ddp"};  // a whole replica on each device
+const Names kEveryWay = {"scratch", "data_parallel", "ddp", "zero"};
 
 std::vector<Mutant> make_mutants() {
-  const Names ranks = {"ddp"}, in_turn = {"scratch"}, reducing = {"scratch", "data_parallel"};
+  const Names ranks = {"ddp", "zero"}, buckets = {"ddp"}, shared = {"zero"}, in_turn = {"scratch"};
   const Names small_buckets = {"strategy.bucket_mb=0.001"};
   return {
       {"aliased_replicas", "E-01: replicas share storage, so each update happens once a replica", in_turn, {}, aliased},
       {"rebinding_all_reduce", "E-03: the sum replaces a slot of a list, not the gradient", in_turn, {}, rebinding},
       {"divided_twice",
        "E-04: the mean over the batch is divided by the batch again",
-       kReplicated,
+       kEveryWay,
        {},
        [](int64_t, int64_t) { return scaled(1.0 / 16); }},
       {"one_replica_updated", "E-05: the update reaches the first replica alone", kReplicated, {}, first_replica_alone},
@@ -215,46 +260,66 @@ std::vector<Mutant> make_mutants() {
       {"padded_training", "E-16: rows are repeated until the devices divide them", ranks, {}, padded_training},
       {"evaluation_on_one_device",
        "E-12: the first device's part of the test set is taken for all",
-       kReplicated,
+       kEveryWay,
        {},
        evaluation_on_one,
        without_test_set},
       {"double_mean",
        "the mean over the ranks is taken twice",
-       kReplicated,
+       kEveryWay,
        {},
        [](int64_t, int64_t devices) { return scaled(1.0 / static_cast<double>(devices)); }},
       {"missing_mean",
        "gradients are summed over the devices and not averaged",
-       kReplicated,
+       kEveryWay,
        {},
        [](int64_t, int64_t devices) { return scaled(static_cast<double>(devices)); }},
-      {"stale_gradient", "gradients are not cleared between steps", kReplicated, {}, stale_gradient},
-      {"mean_of_means", "each rank's mean counts the same, whatever its number of rows", ranks, {}, mean_of_means},
+      {"stale_gradient", "gradients are not cleared between steps", kEveryWay, {}, stale_gradient},
+      {"mean_of_means", "each rank's mean counts the same, whatever its number of rows", buckets, {}, mean_of_means},
       {"missing_broadcast", "ranks start from weights of their own", ranks, {}, missing_broadcast, with_init},
       {"shuffle_by_rank", "each rank shuffles with a seed of its own", ranks, {}, shuffle_by_rank},
       {"same_rows", "every rank trains on the same rows", ranks, {}, same_rows},
-      {"skipped_bucket", "one bucket of gradients is never reduced", ranks, small_buckets,
+      {"skipped_bucket", "one bucket of gradients is never reduced", buckets, small_buckets,
        [](int64_t, int64_t) { return first_bucket(0); }},
-      {"bucket_twice", "one bucket of gradients is reduced twice", ranks, small_buckets,
+      {"bucket_twice", "one bucket of gradients is reduced twice", buckets, small_buckets,
        [](int64_t, int64_t) { return first_bucket(2); }},
       {"mean_of_batch_means",
        "the test accuracy is the mean of the batches' accuracies",
-       kReplicated,
+       kEveryWay,
        {kTwoEvaluationBatches},
        mean_of_batch_means,
        without_test_set},
       {"padded_evaluation",
        "test rows are repeated until the devices divide them",
-       kReplicated,
+       kEveryWay,
        {},
        padded_evaluation,
        without_test_set},
       {"local_passed_as_sync",
        "BatchNorm statistics are each rank's own, where they should be the batch's",
        ranks,
-       {"model={name: resnet18, channels: [4, 8], blocks: [1, 1], bn: sync, init_std: 0.3}"},
+       {"strategy.bucket_mb=4", "model={name: resnet18, channels: [4, 8], blocks: [1, 1], bn: sync, init_std: 0.3}"},
        [](int64_t, int64_t) { return own_statistics(); }},
+      {"window_divided_twice",
+       "a window of accumulation is divided by its number of pieces again",
+       kEveryWay,
+       {"accumulate=3"},
+       [](int64_t, int64_t) { return scaled(1.0 / 3); }},
+      {"skipped_microbatch", "the last piece of each window is lost", ranks, {"accumulate=3"}, skipped_microbatch},
+      {"clip_by_the_local_norm", "a rank clips by the norm of its own part", shared, {"clip.norm=0.01"}, local_norm},
+      {"padding_counted", "padding counts in the norm", shared, {"clip.norm=0.01"}, counted_padding},
+      {"schedule_per_rank",
+       "the schedule moves by one step a rank",
+       kEveryWay,
+       {"schedule={name: exponential, gamma: 0.5}"},
+       schedule_by_rank},
+      {"missing_all_gather", "updated parameters stay with their owner", shared, {}, missing_all_gather},
+      {"shard_off_by_one",
+       "each rank's part of the gradient begins one element too late",
+       shared,
+       {},
+       shard_off_by_one},
+      {"freed_too_early", "a part of the gradient is freed before it is reduced", shared, {}, freed_too_early},
   };
 }
 

@@ -56,45 +56,6 @@ std::vector<std::string> cpus(int64_t count) {
   return names;
 }
 
-// The other values worth trying of an option; none where only the user can know.
-std::vector<std::string> other_values(const config::Option& option) {
-  std::vector<std::string> values;
-  for (const config::Value& value : option.examples) values.push_back(config::yaml_text(value));
-  if (option.kind == config::Kind::boolean) values = {std::get<bool>(option.fallback) ? "false" : "true"};
-  for (const std::string& choice : option.choices) {
-    if (config::Value(choice) != option.fallback) values.push_back(choice);
-  }
-  return values;
-}
-
-// Each option of a variant with each of its other values, alone and with each other option: lists of overrides.
-std::vector<std::vector<std::string>> alone_and_in_pairs(const std::string& section, const config::Variant& variant) {
-  std::vector<std::pair<std::string, std::string>> settings;  // key, override
-  for (const config::Option& option : variant.options) {
-    for (const std::string& value : other_values(option)) {
-      settings.emplace_back(option.key, concat(section, ".", option.key, "=", value));
-    }
-  }
-  std::vector<std::vector<std::string>> lists;
-  for (std::size_t first = 0; first < settings.size(); ++first) {
-    lists.push_back({settings[first].second});
-    for (std::size_t second = first + 1; second < settings.size(); ++second) {
-      if (settings[first].first != settings[second].first)
-        lists.push_back({settings[first].second, settings[second].second});
-    }
-  }
-  return lists;
-}
-
-// A schedule after a ramp of one step, with another value of each of its own options.
-std::string schedule_setting(const config::Variant& variant) {
-  std::vector<std::string> settings = {"name: " + variant.name, "warmup: 1"};
-  for (const config::Option& option : variant.options) {
-    settings.push_back(concat(option.key, ": ", other_values(option).at(0)));
-  }
-  return concat("schedule={", join(settings), "}");
-}
-
 }  // namespace
 
 double Verdict::largest_size() const {
@@ -198,6 +159,8 @@ Verdict Verifier::check(const Case& one, const MakeFault& make_fault) {
     check(request_.read(overrides), on_one_device(overrides), make_fault, verdict);
   } catch (const ConfigError& error) {
     verdict.refused = error.what();
+  } catch (const DataError& error) {
+    verdict.unfit = error.what();
   }
   return verdict;
 }
@@ -257,68 +220,6 @@ std::optional<std::string> Verifier::run(const config::Config& config, const Tra
   } catch (const InternalError& error) {
     return concat("the run broke off at a guard: ", error.what());
   }
-}
-
-std::vector<Case> invariant_cases(int64_t virtual_shards) {
-  std::vector<Case> cases;
-  const std::vector<std::string> base = {"determinism=invariant", "launch=threads"};
-  for (const strategy::Entry* entry : strategy::entries()) {
-    if (!entry->can_be_invariant) continue;
-    const auto add = [&](int64_t world, const std::vector<std::string>& more) {
-      Case one{.overrides = {"strategy=" + entry->variant.name}, .world = world};
-      one.overrides.insert(one.overrides.end(), base.begin(), base.end());
-      one.overrides.insert(one.overrides.end(), more.begin(), more.end());
-      cases.push_back(std::move(one));
-    };
-    const int64_t most = entry->splits_batch ? virtual_shards : 1;
-    for (int64_t world = 1; world <= most; world *= 2) {
-      add(world, {});
-      if (entry->ranks == strategy::Ranks::one_per_device) add(world, {"comm.backend=gloo"});
-    }
-    for (const auto& options : alone_and_in_pairs("strategy", entry->variant)) add(std::min<int64_t>(2, most), options);
-  }
-  return cases;
-}
-
-std::vector<Case> all_cases(const Request& request) {
-  std::vector<int64_t> worlds = request.worlds;
-  if (worlds.empty()) worlds = {1, 2, 3, 4};
-  const int64_t uneven = worlds.size() > 2 ? worlds[2] : worlds.back();  // 3 of 1, 2, 3, 4: nothing divides by it
-  std::vector<Case> cases;
-  const auto add = [&cases](std::vector<std::string> first, const std::vector<std::string>& more, int64_t world) {
-    first.insert(first.end(), more.begin(), more.end());
-    cases.push_back({std::move(first), world});
-  };
-  for (const strategy::Entry* entry : strategy::entries()) {
-    const std::string strategy = "strategy=" + entry->variant.name;
-    const bool alone = entry->ranks == strategy::Ranks::one_process;
-    const std::vector<std::string> backends =
-        alone ? std::vector<std::string>{"local"} : std::vector<std::string>{"local", "gloo"};
-    for (const int64_t world : worlds) {
-      for (const std::string& backend : backends) add({strategy}, {"launch=threads", "comm.backend=" + backend}, world);
-    }
-    for (const auto& options : alone_and_in_pairs("strategy", entry->variant)) {
-      add({strategy, "launch=threads"}, options, uneven);
-    }
-    for (const auto& step : {std::vector<std::string>{"accumulate=3"},
-                             {"clip.norm=0.1"},
-                             {"clip.value=0.001"},
-                             {"accumulate=3", "clip.norm=0.1"}}) {
-      add({strategy, "launch=threads"}, step, uneven);
-    }
-    for (const optim::Entry* optimizer : optim::entries()) {
-      const std::string name = concat("optimizer={name: ", optimizer->variant.name, ", lr: 0.01}");
-      add({strategy, "launch=threads", name}, {}, uneven);
-      for (const auto& options : alone_and_in_pairs("optimizer", optimizer->variant)) {
-        add({strategy, "launch=threads", name}, options, uneven);
-      }
-    }
-  }
-  // No strategy knows its schedule, so one is enough.
-  for (const config::Variant& schedule : optim::schedule_section().variants) {
-    add({"strategy=ddp", "launch=threads"}, {schedule_setting(schedule)}, uneven);
-  }
-  return cases;
 }
 
 }  // namespace mgt::verify

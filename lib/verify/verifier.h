@@ -4,6 +4,7 @@
 #pragma once
 
 #include "config/config.h"
+#include "verify/cases.h"
 #include "verify/findings.h"
 #include "verify/oracle.h"
 
@@ -26,17 +27,12 @@ struct Request {
   bool narrow = false;             // a small copy of the model
 };
 
-// One run to compare: what is set beyond the request, and how to call it.
-struct Case {
-  std::vector<std::string> overrides;
-  std::optional<int64_t> world;  // absent: the devices of the config
-};
-
 struct Verdict {
   std::string strategy;
   int64_t devices = 1;
   std::string backend;
   std::optional<std::string> refused;             // why no such run is possible, in the words of the config check
+  std::optional<std::string> unfit;               // why the data cannot show it
   std::optional<std::string> failed;              // what differs first, or how the run broke off
   std::map<Quantity, Difference> largest;         // of what was compared
   std::map<Quantity, double> bounds;              // in force for the tensors of `largest`
@@ -78,13 +74,5 @@ class Verifier {
   std::map<std::string, Trace> references_;  // by overrides and kind
   std::map<std::string, Bounds> bounds_;     // by overrides and kind
 };
-
-// Every case of the registry: each strategy in each world over each communicator, then each of its options alone and in
-// pairs, then each optimizer with its options alone and in pairs under every strategy; at last each schedule.
-std::vector<Case> all_cases(const Request& request);
-
-// Every strategy, number of devices and communicator that must give the same bits under `determinism: invariant`, with
-// different sizes of buckets.
-std::vector<Case> invariant_cases(int64_t virtual_shards);
 
 }  // namespace mgt::verify
