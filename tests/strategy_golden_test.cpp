@@ -154,6 +154,14 @@ TEST_CASE("accumulation equals PyTorch under every strategy, with short windows 
   }
 }
 
+TEST_CASE("a ramp, a cosine, clipping and accumulation together equal PyTorch under every strategy") {
+  for (const Way& way : all_ways()) {
+    compare_run("adamw_cosine_warmup_clip_accumulate", "{name: adamw, lr: 0.004, weight_decay: 0.05}", way,
+                "batch_size: 128\naccumulate: 2\nclip: 0.6\n"
+                "schedule: {name: cosine, warmup: 3, start_factor: 0.25, eta_min: 0.0001}\n");
+  }
+}
+
 TEST_CASE("virtual shards compute the same function, with more of them than rows too") {
   for (const Way& way : {Way{"single", 1}, Way{"scratch", 2}, Way{"ddp", 4}, Way{"{name: ddp, bucket_mb: 0.001}", 2},
                          Way{"{name: zero, stage: 1}", 2}, Way{"{name: zero, stage: 3}", 4}}) {

@@ -14,6 +14,7 @@
 #include "launch/rank.h"
 #include "model/entry.h"
 #include "optim/entry.h"
+#include "optim/schedule.h"
 #include "strategy/entry.h"
 #include "test.h"
 
@@ -47,7 +48,8 @@ void train_rank(const Training& training, const config::Config& config, comm::Co
 
   const int64_t rows = training.data.train.size();
   data::Sampler sampler(rows, plan.batch_size, training.order.value_or(data::file_order(rows)));
-  const double lr = config.section("optimizer").number("lr");
+  const optim::Schedule schedule = optim::make_schedule(
+      config, {.steps = training.steps, .steps_per_epoch = sampler.steps_per_epoch(), .batch_size = plan.batch_size});
   const bool first = communicator.rank() == 0;
   for (int64_t step = 0; step < training.steps; ++step) {
     const auto indices = sampler.indices(step / sampler.steps_per_epoch(), step % sampler.steps_per_epoch());
@@ -56,7 +58,7 @@ void train_rank(const Training& training, const config::Config& config, comm::Co
     const data::Batch batch = data::gather(
         training.data.train,
         std::span(indices).subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())), dtype);
-    const strategy::StepResult done = made->step(batch, {.lr = lr, .samples = samples});
+    const strategy::StepResult done = made->step(batch, {.lr = schedule(step), .samples = samples});
     if (!first) continue;
     outcome.losses.push_back(done.loss);
     outcome.grad_norms.push_back(done.gradient_norm);

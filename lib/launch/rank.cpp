@@ -157,7 +157,9 @@ class Rank {
 
   optim::RunLength length() const {
     const int64_t steps = run_.epochs * sampler_->steps_per_epoch();
-    return {.steps = std::min(steps, run_.max_steps.value_or(steps)), .steps_per_epoch = sampler_->steps_per_epoch()};
+    return {.steps = std::min(steps, run_.max_steps.value_or(steps)),
+            .steps_per_epoch = sampler_->steps_per_epoch(),
+            .batch_size = placement_.batch.batch_size};
   }
 
   train::RunInfo describe() const {
@@ -268,10 +270,10 @@ train::Summary evaluate_rank(const config::Config& config, const Placement& plac
 }
 
 config::Schema schema() {
-  return {.top = config::run_options(),
-          .sections = {model::section(), data::section(), strategy::section(), optim::section(),
-                       optim::schedule_section(), optim::clip_section(), config::comm_section(),
-                       config::log_section()}};
+  return {
+      .top = config::run_options(),
+      .sections = {model::section(), data::section(), strategy::section(), optim::section(), optim::schedule_section(),
+                   optim::clip_section(), config::comm_section(), config::log_section()}};
 }
 
 }  // namespace mgt::launch

@@ -249,10 +249,10 @@ void check_schedule(const config::Config& config) {
   check_own_options(config);
 }
 
-double scale_of(const config::Config& config) {
+double scale_of(const config::Config& config, int64_t batch_size) {
   const Section& section = config.section("schedule");
   if (section.text("scale") == "none") return 1;
-  const double ratio = static_cast<double>(config.top().integer("batch_size")) / section.number("base_batch");
+  const double ratio = static_cast<double>(batch_size) / section.number("base_batch");
   return section.text("scale") == "sqrt" ? std::sqrt(ratio) : ratio;
 }
 
@@ -291,7 +291,7 @@ Schedule make_schedule(const config::Config& config, const RunLength& run) {
   const int64_t unit = section.text("by") == "epoch" ? run.steps_per_epoch : 1;
   const int64_t begin = warmup / unit, end = (run.steps + unit - 1) / unit;
   const auto length = static_cast<double>(std::max<int64_t>(1, end - begin));
-  const double lr = config.section("optimizer").number("lr"), scale = scale_of(config);
+  const double lr = config.section("optimizer").number("lr"), scale = scale_of(config, run.batch_size);
   return [=, own = section, curve = curve_of(section).lr](int64_t step) {
     const auto done = static_cast<double>(std::max(step, warmup) / unit - begin);
     return scale * ramp(own, step, warmup) * curve(own, {.lr = lr, .done = done, .length = length});

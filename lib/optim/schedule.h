@@ -17,6 +17,7 @@ using Schedule = std::function<double(int64_t step)>;  // learning rate of optim
 struct RunLength {
   int64_t steps = 1;  // of the optimizer, over all epochs
   int64_t steps_per_epoch = 1;
+  int64_t batch_size = 1;  // samples of a step, which a rule for the batch scales by
 };
 
 // The `schedule` section of the schema.
