@@ -1,0 +1,174 @@
+#include "strategy/mesh/schedule.h"
+
+#include "core/error.h"
+#include "core/text.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace mgt::strategy {
+namespace {
+
+using Kind = Action::Kind;
+
+// All forwards, chunk by chunk, then all backwards, the last chunk first.
+std::vector<Action> all_then_all(int64_t chunks, int64_t pieces) {
+  std::vector<Action> actions;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    for (int64_t piece = 0; piece < pieces; ++piece) actions.push_back({Kind::forward, chunk, piece});
+  }
+  for (int64_t chunk = chunks - 1; chunk >= 0; --chunk) {
+    for (int64_t piece = 0; piece < pieces; ++piece) actions.push_back({Kind::backward, chunk, piece});
+  }
+  return actions;
+}
+
+// `ahead` forwards, then one backward after each forward, then the backwards that are left.
+std::vector<Action> one_by_one(const std::vector<Action>& forwards, const std::vector<Action>& backwards,
+                               int64_t ahead) {
+  std::vector<Action> actions;
+  const auto count = static_cast<int64_t>(forwards.size());
+  for (int64_t next = 0; next < count + ahead; ++next) {
+    if (next < count) actions.push_back(forwards[static_cast<std::size_t>(next)]);
+    if (next >= ahead) actions.push_back(backwards[static_cast<std::size_t>(next - ahead)]);
+  }
+  return actions;
+}
+
+// Groups of as many pieces as stages pass through all chunks before the next group.
+std::vector<Action> in_groups(const Pipeline& pipeline, int64_t pieces, Kind kind) {
+  std::vector<Action> actions;
+  for (int64_t group = 0; group < pieces; group += pipeline.stages) {
+    for (int64_t turn = 0; turn < pipeline.chunks; ++turn) {
+      const int64_t chunk = kind == Kind::forward ? turn : pipeline.chunks - 1 - turn;
+      for (int64_t piece = group; piece < group + pipeline.stages; ++piece) actions.push_back({kind, chunk, piece});
+    }
+  }
+  return actions;
+}
+
+std::vector<Action> interleaved(const Pipeline& pipeline, int64_t stage, int64_t pieces) {
+  if (pieces % pipeline.stages != 0) return all_then_all(pipeline.chunks, pieces);
+  const int64_t most = pieces * pipeline.chunks;
+  const int64_t ahead = 2 * (pipeline.stages - stage - 1) + (pipeline.chunks - 1) * pipeline.stages;
+  return one_by_one(in_groups(pipeline, pieces, Kind::forward), in_groups(pipeline, pieces, Kind::backward),
+                    std::min(ahead, most - 1));
+}
+
+// Simulates one step: each stage does its actions in order, as soon as what they need is there.
+class Simulation {
+ public:
+  Simulation(const Pipeline& pipeline, int64_t pieces) : pipeline_(pipeline) {
+    for (int64_t stage = 0; stage < pipeline.stages; ++stage) {
+      waiting_.push_back(actions_of(pipeline, stage, pieces));
+      std::ranges::reverse(waiting_.back());  // the next one is at the back
+    }
+    timeline_.resize(waiting_.size());
+  }
+
+  std::vector<std::vector<Timed>> run() {
+    while (advance()) {
+    }
+    require(std::ranges::all_of(waiting_, [](const auto& left) { return left.empty(); }), "no schedule waits for ever");
+    return std::move(timeline_);
+  }
+
+ private:
+  bool advance() {
+    bool moved = false;
+    for (std::size_t stage = 0; stage < waiting_.size(); ++stage) {
+      while (!waiting_[stage].empty()) {
+        const Action action = waiting_[stage].back();
+        const std::optional<int64_t> ready = ready_at(action, static_cast<int64_t>(stage));
+        if (!ready) break;
+        const int64_t free = timeline_[stage].empty() ? 0 : timeline_[stage].back().end;
+        const int64_t begin = std::max(*ready, free), end = begin + (action.kind == Kind::forward ? 1 : 2);
+        timeline_[stage].push_back({action, begin, end});
+        done_[{action.kind, part_of(action, static_cast<int64_t>(stage)), action.piece}] = end;
+        waiting_[stage].pop_back();
+        moved = true;
+      }
+    }
+    return moved;
+  }
+
+  int64_t part_of(const Action& action, int64_t stage) const { return action.chunk * pipeline_.stages + stage; }
+
+  // When what the action needs is done; absent: not yet.
+  std::optional<int64_t> ready_at(const Action& action, int64_t stage) const {
+    const int64_t part = part_of(action, stage), last = pipeline_.stages * pipeline_.chunks - 1;
+    if (action.kind == Kind::forward) return part == 0 ? 0 : done(Kind::forward, part - 1, action.piece);
+    return part == last ? done(Kind::forward, part, action.piece) : done(Kind::backward, part + 1, action.piece);
+  }
+
+  std::optional<int64_t> done(Kind kind, int64_t part, int64_t piece) const {
+    const auto found = done_.find({kind, part, piece});
+    return found == done_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  const Pipeline& pipeline_;
+  std::vector<std::vector<Action>> waiting_;
+  std::vector<std::vector<Timed>> timeline_;
+  std::map<std::tuple<Kind, int64_t, int64_t>, int64_t> done_;
+};
+
+int64_t length_of(const std::vector<std::vector<Timed>>& timeline) {
+  int64_t length = 0;
+  for (const auto& stage : timeline) length = std::max(length, stage.empty() ? 0 : stage.back().end);
+  return length;
+}
+
+}  // namespace
+
+std::vector<Action> actions_of(const Pipeline& pipeline, int64_t stage, int64_t pieces) {
+  if (pipeline.order == Order::gpipe) return all_then_all(pipeline.chunks, pieces);
+  if (pipeline.order == Order::interleaved) return interleaved(pipeline, stage, pieces);
+  std::vector<Action> forwards, backwards;
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    forwards.push_back({Kind::forward, 0, piece});
+    backwards.push_back({Kind::backward, 0, piece});
+  }
+  return one_by_one(forwards, backwards, std::min(pieces, pipeline.stages - stage) - 1);
+}
+
+int64_t pieces_in_flight(const std::vector<Action>& actions) {
+  int64_t now = 0, most = 0;
+  for (const Action& action : actions) {
+    now += action.kind == Kind::forward ? 1 : -1;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+std::vector<std::vector<Timed>> simulate(const Pipeline& pipeline, int64_t pieces) {
+  return Simulation(pipeline, pieces).run();
+}
+
+double idle_share(const std::vector<std::vector<Timed>>& timeline) {
+  int64_t busy = 0;
+  for (const auto& stage : timeline) {
+    for (const Timed& timed : stage) busy += timed.end - timed.begin;
+  }
+  const int64_t all = length_of(timeline) * static_cast<int64_t>(timeline.size());
+  return all == 0 ? 0 : 1.0 - static_cast<double>(busy) / static_cast<double>(all);
+}
+
+std::string drawn(const std::vector<std::vector<Timed>>& timeline) {
+  std::string text;
+  for (std::size_t stage = 0; stage < timeline.size(); ++stage) {
+    std::string line;
+    int64_t now = 0;
+    for (const Timed& timed : timeline[stage]) {
+      for (; now < timed.begin; ++now) line += " . ";
+      const std::string piece = std::to_string(timed.action.piece % 100);
+      line += (piece.size() < 2 ? " " : "") + piece + (timed.action.kind == Kind::forward ? " " : "----");
+      now = timed.end;
+    }
+    for (; now < length_of(timeline); ++now) line += " . ";
+    text += concat("stage ", stage, " |", line, "|\n");
+  }
+  return text;
+}
+
+}  // namespace mgt::strategy
