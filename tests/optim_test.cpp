@@ -25,7 +25,7 @@ void follow(const std::string& section, const std::function<double(double, doubl
   for (int step = 0; step < 6; ++step) {
     const double gradient = 0.3 * wanted + 0.1 * step - 0.2;
     at::Tensor given = at::full({1}, gradient, at::kDouble);
-    optimizer->step(parameter, given, 0.1);
+    optimizer->step(parameter, given, 0.1, step);
     wanted = rule(wanted, gradient);
     REQUIRE(parameter.item<double>() == Approx(wanted).epsilon(1e-13));
   }

@@ -10,12 +10,9 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/entry.h"
-#include "launch/batch_plan.h"
 #include "launch/rank.h"
 #include "model/entry.h"
 #include "optim/entry.h"
-#include "optim/schedule.h"
-#include "strategy/entry.h"
 #include "test.h"
 
 #include "torch_pch.h"
@@ -26,73 +23,105 @@
 namespace mgt::test {
 namespace {
 
+// Whole slices are views: what is kept is a copy.
+std::vector<model::StateSlice> copied(std::vector<model::StateSlice> state) {
+  for (model::StateSlice& slice : state) slice.view = slice.view.clone();
+  return state;
+}
+
 // What one rank does: everything but the communicator's making.
 void train_rank(const Training& training, const config::Config& config, comm::Communicator& communicator,
                 Outcome& outcome) {
   at::set_num_threads(1);
-  const model::Model model = model::build(config);
-  const strategy::Entry& entry = strategy::entry_of(config);
-  const config::Run run = config::run_of(config);
-  const launch::BatchPlan plan = launch::batch_plan(config, entry.splits_batch ? training.devices : 1);
-  const at::ScalarType dtype = run.precision == config::Precision::fp64 ? at::kDouble : at::kFloat;
-  const int64_t here = entry.ranks == strategy::Ranks::one_process ? training.devices : 1;
-  const strategy::Context context{
-      config,       model,           std::vector<at::Device>(static_cast<std::size_t>(here), at::kCPU),
-      communicator, dtype,           run.seed,
-      here,         plan.micro_batch};
-  const auto made = entry.make(context);
-  std::vector<model::StateSlice> state = made->state();
-  if (!training.init.empty()) checkpoint::load_weights(real_file_system(), training.init, model, state);
-  if (training.fill) training.fill(state);
-  made->state_loaded();
-
-  const int64_t rows = training.data.train.size();
-  data::Sampler sampler(rows, plan.batch_size, training.order.value_or(data::file_order(rows)));
-  const optim::Schedule schedule = optim::make_schedule(
-      config, {.steps = training.steps, .steps_per_epoch = sampler.steps_per_epoch(), .batch_size = plan.batch_size});
+  TrainingRank own(training, config, communicator);
+  own.begin();
+  strategy::Strategy& made = own.strategy();
   const bool first = communicator.rank() == 0;
-  for (int64_t step = 0; step < training.steps; ++step) {
-    const auto indices = sampler.indices(step / sampler.steps_per_epoch(), step % sampler.steps_per_epoch());
-    const auto samples = static_cast<int64_t>(indices.size());
-    const Range mine = made->shard(samples);
-    const data::Batch batch = data::gather(
-        training.data.train,
-        std::span(indices).subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())), dtype);
-    const strategy::StepResult done = made->step(batch, {.lr = schedule(step), .samples = samples});
+  for (int64_t step = training.first_step; step < training.first_step + training.steps; ++step) {
+    const strategy::StepResult done = own.step(step);
     if (!first) continue;
     outcome.losses.push_back(done.loss);
     outcome.grad_norms.push_back(done.gradient_norm);
-    outcome.samples.push_back(samples);
+    outcome.samples.push_back(own.samples(step));
   }
   // Before evaluation, which shares BatchNorm statistics.
   std::vector<std::map<std::string, at::Tensor>> replicas(1);
-  for (const model::StateSlice& slice : made->state()) {
+  for (const model::StateSlice& slice : made.state()) {
     if (slice.kind == model::StateKind::optimizer || !model::is_whole(slice)) continue;
     if (replicas.back().contains(slice.name)) replicas.emplace_back();
     replicas.back()[slice.name] = slice.view.clone();
   }
+  std::vector<model::StateSlice> state = copied(checkpoint::gather(communicator, made.state(), at::kCPU));
   // What ranks have in pieces, rank 0 shows.
-  for (const model::StateSlice& slice : checkpoint::gather_weights(communicator, made->state(), at::kCPU)) {
-    if (!replicas.front().contains(slice.name)) replicas.front()[slice.name] = slice.view.clone();
+  for (const model::StateSlice& slice : state) {
+    if (slice.kind == model::StateKind::optimizer) continue;
+    if (!replicas.front().contains(slice.name)) replicas.front()[slice.name] = slice.view;
   }
   if (training.data.test) {
-    const int64_t count = training.data.test->size();
-    const Range mine = made->shard(count);
-    std::vector<int64_t> indices;
-    for (int64_t row = mine.begin; row < mine.end; ++row) indices.push_back(row);
-    const strategy::EvalCounts counts = made->evaluate(data::gather(*training.data.test, indices, dtype));
+    const strategy::EvalCounts counts = own.evaluate(training.data.test->size());
     if (first) outcome.test = counts;
   }
   const auto rank = static_cast<std::size_t>(communicator.rank());
   outcome.bytes_sent[rank] = communicator.ledger().total().bytes_sent;
-  if (first) outcome.notes = made->notes();
-  if (entry.ranks == strategy::Ranks::one_process)
+  if (first) {
+    outcome.notes = made.notes();
+    outcome.state = std::move(state);
+  }
+  const bool in_one_process = strategy::entry_of(config).ranks == strategy::Ranks::one_process;
+  if (in_one_process)
     outcome.replicas = std::move(replicas);
   else
     outcome.replicas[rank] = std::move(replicas.front());
 }
 
 }  // namespace
+
+TrainingRank::TrainingRank(const Training& training, const config::Config& config, comm::Communicator& communicator)
+    : training_(training),
+      config_(config),
+      communicator_(communicator),
+      entry_(strategy::entry_of(config)),
+      model_(model::build(config)),
+      plan_(launch::batch_plan(config, entry_.splits_batch ? training.devices : 1)),
+      dtype_(config::run_of(config).precision == config::Precision::fp64 ? at::kDouble : at::kFloat),
+      sampler_(training.data.train.size(), plan_.batch_size,
+               training.order.value_or(data::file_order(training.data.train.size()))),
+      schedule_(optim::make_schedule(config, {.steps = training.first_step + training.steps,
+                                              .steps_per_epoch = sampler_.steps_per_epoch(),
+                                              .batch_size = plan_.batch_size})) {}
+
+void TrainingRank::begin() {
+  const int64_t here = entry_.ranks == strategy::Ranks::one_process ? training_.devices : 1;
+  strategy_ = entry_.make({config_, model_, std::vector<at::Device>(static_cast<std::size_t>(here), at::kCPU),
+                           communicator_, dtype_, config::run_of(config_).seed, here, plan_.micro_batch});
+  std::vector<model::StateSlice> state = strategy_->state();
+  if (!training_.init.empty()) checkpoint::load_weights(real_file_system(), training_.init, model_, state);
+  if (training_.fill) training_.fill(state);
+  strategy_->state_loaded();
+}
+
+std::vector<int64_t> TrainingRank::indices(int64_t step) {
+  return sampler_.indices(step / sampler_.steps_per_epoch(), step % sampler_.steps_per_epoch());
+}
+
+int64_t TrainingRank::samples(int64_t step) { return static_cast<int64_t>(indices(step).size()); }
+
+strategy::StepResult TrainingRank::step(int64_t number, strategy::Probe* probe) {
+  const std::vector<int64_t> rows = indices(number);
+  const auto samples = static_cast<int64_t>(rows.size());
+  const Range mine = strategy_->shard(samples);
+  const data::Batch batch = data::gather(
+      training_.data.train,
+      std::span(rows).subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())), dtype_);
+  return strategy_->step(batch, {.lr = schedule_(number), .samples = samples, .probe = probe});
+}
+
+strategy::EvalCounts TrainingRank::evaluate(int64_t rows) {
+  const Range mine = strategy_->shard(rows);
+  std::vector<int64_t> indices;
+  for (int64_t row = mine.begin; row < mine.end; ++row) indices.push_back(row);
+  return strategy_->evaluate(data::gather(*training_.data.test, indices, dtype_));
+}
 
 config::Config config_of(const std::string& yaml) { return config::resolve(launch::schema(), {"test.yaml", yaml}); }
 

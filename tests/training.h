@@ -6,9 +6,11 @@
 #include "comm/communicator.h"
 #include "config/config.h"
 #include "data/sampler.h"
+#include "launch/batch_plan.h"
 #include "model/state.h"
 #include "optim/optimizer.h"
-#include "strategy/strategy.h"
+#include "optim/schedule.h"
+#include "strategy/entry.h"
 
 #include <functional>
 #include <map>
@@ -33,6 +35,7 @@ struct Training {
   std::string init;                                           // safetensors file; empty: the seed's initial weights
   std::function<void(std::vector<model::StateSlice>&)> fill;  // another way to set the first weights
   Backend backend = Backend::local;
+  int64_t first_step = 0;  // where in the order of batches the run begins
 };
 
 struct Outcome {
@@ -42,11 +45,39 @@ struct Outcome {
   strategy::EvalCounts test;       // when there is a test set
   // Final parameters and buffers by name: one map for each replica (of each rank).
   std::vector<std::map<std::string, at::Tensor>> replicas;
-  std::vector<strategy::Note> notes;  // of rank 0
-  std::vector<int64_t> bytes_sent;    // by rank, of the ledger
+  std::vector<model::StateSlice> state;  // all of it put together, after the last step
+  std::vector<strategy::Note> notes;     // of rank 0
+  std::vector<int64_t> bytes_sent;       // by rank, of the ledger
 };
 
 Outcome train(const Training& training);
+
+// One rank of a training, step by step, for tests that look on closely: what `train` runs on each of its ranks, and
+// they all call the same in the same order. Belongs to the rank's thread.
+class TrainingRank {
+ public:
+  TrainingRank(const Training& training, const config::Config& config, comm::Communicator& communicator);
+  void begin();  // makes the strategy and its first weights
+  strategy::StepResult step(int64_t number, strategy::Probe* probe = nullptr);
+  strategy::EvalCounts evaluate(int64_t rows);  // of the first rows of the test set
+  int64_t samples(int64_t step);                // of its global batch
+  strategy::Strategy& strategy() { return *strategy_; }
+  const model::Model& model() const { return model_; }
+
+ private:
+  std::vector<int64_t> indices(int64_t step);
+
+  const Training& training_;
+  const config::Config& config_;
+  comm::Communicator& communicator_;
+  const strategy::Entry& entry_;
+  model::Model model_;
+  launch::BatchPlan plan_;
+  at::ScalarType dtype_;
+  data::Sampler sampler_;
+  optim::Schedule schedule_;
+  std::unique_ptr<strategy::Strategy> strategy_;
+};
 
 // Runs `rank_function(communicator)` on `size` threads and rethrows the first error.
 void on_ranks(int64_t size, Backend backend, double timeout_s,

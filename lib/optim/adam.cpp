@@ -21,16 +21,16 @@ class Adam final : public Optimizer {
         exp_avg_(at::zeros_like(subject.parameters)),
         exp_avg_sq_(at::zeros_like(subject.parameters)) {}
 
-  void step(at::Tensor& parameters, at::Tensor& gradients, double lr) override {
-    ++steps_;
+  void step(at::Tensor& parameters, at::Tensor& gradients, double lr, int64_t done) override {
+    const auto steps = static_cast<double>(done + 1);
     if (decay_ == Decay::decoupled)
       shrink(parameters, decaying_, lr * weight_decay_);
     else
       add_decay(gradients, parameters, decaying_, weight_decay_);
     exp_avg_.lerp_(gradients, 1.0 - beta1_);
     exp_avg_sq_.mul_(beta2_).addcmul_(gradients, gradients, 1.0 - beta2_);
-    const double correction1 = 1.0 - std::pow(beta1_, static_cast<double>(steps_));
-    const double correction2 = 1.0 - std::pow(beta2_, static_cast<double>(steps_));
+    const double correction1 = 1.0 - std::pow(beta1_, steps);
+    const double correction2 = 1.0 - std::pow(beta2_, steps);
     const at::Tensor denominator = exp_avg_sq_.sqrt().div_(std::sqrt(correction2)).add_(epsilon_);
     parameters.addcdiv_(exp_avg_, denominator, -lr / correction1);
   }
@@ -44,7 +44,6 @@ class Adam final : public Optimizer {
   double weight_decay_;
   Decay decay_;
   std::vector<Range> decaying_;
-  int64_t steps_ = 0;
   at::Tensor exp_avg_;
   at::Tensor exp_avg_sq_;
 };

@@ -31,8 +31,8 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // `parameters` are those that it was made for; `gradients` is the true mean gradient, in the layout of `parameters`;
-  // it may be used as scratch space.
-  virtual void step(at::Tensor& parameters, at::Tensor& gradients, double lr) = 0;
+  // it may be used as scratch space. `done`: the steps before this one; with `state`, all that an optimizer remembers.
+  virtual void step(at::Tensor& parameters, at::Tensor& gradients, double lr, int64_t done) = 0;
   virtual std::vector<StateTensor> state() { return {}; }
 };
 

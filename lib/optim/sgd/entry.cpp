@@ -20,15 +20,14 @@ class Sgd final : public Optimizer {
     if (settings_.momentum > 0) momentum_ = at::zeros_like(subject.parameters);
   }
 
-  void step(at::Tensor& parameters, at::Tensor& gradients, double lr) override {
+  void step(at::Tensor& parameters, at::Tensor& gradients, double lr, int64_t done) override {
     add_decay(gradients, parameters, decaying_, settings_.weight_decay);
     if (!momentum_.defined()) {
       parameters.add_(gradients, -lr);
       return;
     }
     // The first momentum is the gradient itself, without dampening.
-    momentum_.mul_(settings_.momentum).add_(gradients, first_ ? 1.0 : 1.0 - settings_.dampening);
-    first_ = false;
+    momentum_.mul_(settings_.momentum).add_(gradients, done == 0 ? 1.0 : 1.0 - settings_.dampening);
     if (settings_.nesterov)
       parameters.add_(gradients.add_(momentum_, settings_.momentum), -lr);
     else
@@ -44,7 +43,6 @@ class Sgd final : public Optimizer {
   Settings settings_;
   std::vector<Range> decaying_;
   at::Tensor momentum_;
-  bool first_ = true;
 };
 
 std::unique_ptr<Optimizer> make(const config::Section& section, const Subject& subject) {

@@ -173,11 +173,12 @@ double SharedModel::sum_of_squares() const {
 
 void SharedModel::update(double lr, double global_norm) {
   for (SharedUnit& unit : units_) {
-    unit.update(lr, global_norm);
+    unit.update(lr, global_norm, steps_.done());
     unit.start_sharing_update();
     if (!sharing_.overlap) unit.finish_sharing_update();
   }
   for (SharedUnit& unit : units_) unit.finish_sharing_update();
+  steps_.advance();
 }
 
 EvalCounts SharedModel::count(const data::Batch& batch) {
@@ -214,11 +215,13 @@ std::vector<model::StateSlice> SharedModel::state() {
   for (SharedUnit& unit : units_) {
     for (model::StateSlice& slice : unit.state()) slices.push_back(std::move(slice));
   }
+  slices.push_back(steps_.slice(/*primary=*/communicator_.rank() == 0));
   return slices;
 }
 
 void SharedModel::state_loaded() {
   for (SharedUnit& unit : units_) unit.state_loaded();
+  steps_.take_from_first(communicator_, replica_.device());
 }
 
 void SharedModel::note_memory() {

@@ -7,6 +7,7 @@
 #include "strategy/entry.h"
 #include "strategy/mesh/shared_unit.h"
 #include "strategy/mesh/sharing.h"
+#include "strategy/parts/step_count.h"
 #include "strategy/parts/virtual_shards.h"
 
 #include <optional>
@@ -71,6 +72,7 @@ class SharedModel {
   model::Replica replica_;
   std::vector<SharedUnit> units_;  // hooks and optimizers know their places: never moved once all are made
   std::vector<std::optional<int64_t>> unit_of_block_;  // in stage 3; blocks without parameters have none
+  StepCount steps_;                                    // of the units' optimizers
   model::SumOverReplicas statistics_;
   std::vector<int64_t> reducing_;  // units whose reduction is on its way, the oldest first
   int64_t reductions_in_backward_ = 0;

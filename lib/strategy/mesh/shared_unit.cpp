@@ -146,16 +146,16 @@ void SharedUnit::gather_into(const at::Tensor& target) {
   }
 }
 
-void SharedUnit::update(double lr, double global_norm) {
+void SharedUnit::update(double lr, double global_norm, int64_t done) {
   const at::NoGradGuard no_grad;
   if (!sharing_.offload) {
     optim::clip(own_gradients_, clip_, global_norm);
-    optimizer_->step(own_parameters_, own_gradients_, lr);
+    optimizer_->step(own_parameters_, own_gradients_, lr, done);
     return;
   }
   at::Tensor gradients = own_gradients_.cpu();
   optim::clip(gradients, clip_, global_norm);
-  optimizer_->step(host_parameters_, gradients, lr);
+  optimizer_->step(host_parameters_, gradients, lr, done);
   own_parameters_.copy_(host_parameters_);
 }
 

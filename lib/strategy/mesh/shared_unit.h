@@ -40,8 +40,8 @@ class SharedUnit {
   void finish_gather();
   void release();
 
-  void update(double lr, double global_norm);  // of what this rank owns
-  void start_sharing_update();                 // makes the owners' new values everyone's
+  void update(double lr, double global_norm, int64_t done);  // of what this rank owns, after `done` steps
+  void start_sharing_update();                               // makes the owners' new values everyone's
   void finish_sharing_update() { finish_gather(); }
 
   // Parameters and optimizer state are others now: rank 0's where they are replicated, each owner's where they are not.

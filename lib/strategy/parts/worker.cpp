@@ -79,7 +79,8 @@ double Worker::sum_of_squares() const {
 void Worker::update(double lr, double global_norm) {
   const at::NoGradGuard no_grad;
   optim::clip(replica_.gradients(), clip_, global_norm);
-  optimizer_->step(replica_.parameters(), replica_.gradients(), lr);
+  optimizer_->step(replica_.parameters(), replica_.gradients(), lr, steps_.done());
+  steps_.advance();
 }
 
 std::vector<model::StateSlice> Worker::state(bool primary) {
@@ -87,6 +88,7 @@ std::vector<model::StateSlice> Worker::state(bool primary) {
   for (model::StateSlice& slice : optimizer_slices(*optimizer_, overlaps_, primary)) {
     slices.push_back(std::move(slice));
   }
+  slices.push_back(steps_.slice(primary && replica_.blocks().begin == 0));
   return slices;
 }
 

@@ -8,6 +8,7 @@
 #include "optim/optimizer.h"
 #include "strategy/entry.h"
 #include "strategy/parts/flat_slices.h"
+#include "strategy/parts/step_count.h"
 #include "strategy/parts/virtual_shards.h"
 
 #include <memory>
@@ -45,13 +46,14 @@ class Worker {
   // Clips, where the config says so, and makes the optimizer's step. `global_norm` is that of the whole gradient.
   void update(double lr, double global_norm);
 
-  // Parameters, buffers and optimizer state of this replica.
+  // Parameters, buffers and optimizer state of this replica; the count of steps is primary where the first block is.
   std::vector<model::StateSlice> state(bool primary);
 
  private:
   model::Replica replica_;
   std::vector<Overlap> overlaps_;  // of the whole unit
   std::unique_ptr<optim::Optimizer> optimizer_;
+  StepCount steps_;
   optim::Clip clip_;
 };
 

@@ -1,6 +1,7 @@
 // The book's functions (scratch.h) as a strategy: one process, replicas that take turns.
 #include "optim/entry.h"
 #include "strategy/entry.h"
+#include "strategy/parts/step_count.h"
 #include "strategy/parts/worker.h"
 #include "strategy/scratch/scratch.h"
 
@@ -48,8 +49,10 @@ class Scratch final : public Strategy {
     const SummedLoss loss = [this](const at::Tensor& y_hat, const at::Tensor& y) {
       return model::summed_loss(model_.loss, y_hat, y);
     };
-    if (!virtual_shards_.empty()) return step_along_tree(batch, input);
     recipe_.lr = input.lr;
+    recipe_.done = steps_.done();
+    steps_.advance();
+    if (!virtual_shards_.empty()) return step_along_tree(batch, input);
     const BatchResult result =
         train_batch(batch.inputs, batch.targets, devices_, net, loss, recipe_, watch_of(input.probe));
     traffic_ += result.traffic;
@@ -86,6 +89,7 @@ class Scratch final : public Strategy {
         slices.push_back(model::whole(buffer_names_[b], model::StateKind::buffer, device.buffers[b], primary));
       }
     }
+    slices.push_back(steps_.slice(/*primary=*/true));
     return slices;
   }
 
@@ -119,7 +123,7 @@ class Scratch final : public Strategy {
       traffic_ += allreduce_tree(gradients);
     }
     if (watch.gradients_ready) watch.gradients_ready();
-    const double norm = update(devices_, input.lr, recipe_.clip);
+    const double norm = update(devices_, recipe_);
     if (watch.updated) watch.updated();
     return {.loss = tree_sum(losses), .gradient_norm = norm};
   }
@@ -160,6 +164,7 @@ class Scratch final : public Strategy {
 
   const model::Model& model_;
   Recipe recipe_;
+  StepCount steps_;
   std::vector<Device> devices_;
   std::vector<at::Device> places_;
   std::vector<std::string> param_names_;

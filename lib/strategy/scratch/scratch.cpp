@@ -88,20 +88,20 @@ BatchResult train_batch(const at::Tensor& X, const at::Tensor& y, std::vector<De
     for (at::Tensor& param : device.params) param.mutable_grad().div_(batch_size);  // of the whole batch
   }
   if (watch.gradients_ready) watch.gradients_ready();
-  result.gradient_norm = update(devices, recipe.lr, recipe.clip);
+  result.gradient_norm = update(devices, recipe);
   if (watch.updated) watch.updated();
   return result;
 }
 
-double update(std::vector<Device>& devices, double lr, const optim::Clip& clip) {
+double update(std::vector<Device>& devices, const Recipe& recipe) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& param : devices[0].params) gradients.push_back(param.grad());
   const double norm = std::sqrt(optim::sum_of_squares(gradients));
   for (Device& device : devices) {
     for (std::size_t p = 0; p < device.params.size(); ++p) {
-      optim::clip(device.params[p].mutable_grad(), clip, norm);
-      device.optimizers[p]->step(device.params[p], device.params[p].mutable_grad(), lr);
+      optim::clip(device.params[p].mutable_grad(), recipe.clip, norm);
+      device.optimizers[p]->step(device.params[p], device.params[p].mutable_grad(), recipe.lr, recipe.done);
     }
   }
   return norm;

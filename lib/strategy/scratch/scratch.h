@@ -45,6 +45,7 @@ using SummedLoss = std::function<at::Tensor(const at::Tensor& y_hat, const at::T
 struct Recipe {
   AllReduce allreduce;
   double lr = 0;
+  int64_t done = 0;  // steps before this one
   optim::Clip clip = {};
   int64_t micro_batch = std::numeric_limits<int64_t>::max();  // rows that a device takes at once
 };
@@ -69,6 +70,6 @@ BatchResult train_batch(const at::Tensor& X, const at::Tensor& y, std::vector<De
 
 // The same step of the optimizer on every device, whose gradients are equal. Returns the gradient's norm before
 // clipping.
-double update(std::vector<Device>& devices, double lr, const optim::Clip& clip);
+double update(std::vector<Device>& devices, const Recipe& recipe);
 
 }  // namespace mgt::strategy::scratch
