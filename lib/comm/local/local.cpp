@@ -121,6 +121,7 @@ class Hub {
       throw;
     }
     lock.lock();
+    meeting.parts.clear();  // a rank frees its memory when it has left, however late the others leave
     meeting.done = true;
     arrived_.notify_all();
   }
