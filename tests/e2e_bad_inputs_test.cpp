@@ -26,8 +26,6 @@ constexpr double kMostCpu_s = 5;  // most of it is loading LibTorch; a bomb or a
 
 // Cases of features that are not there yet, each with the feature.
 const std::map<std::string, std::string> kSkipped = {
-    {"config/hybrid_product.yaml", "strategy hybrid"},
-    {"config/more_stages_than_layers.yaml", "strategy pipeline"},
 };
 
 std::string lower(std::string text) {

@@ -39,6 +39,12 @@ std::vector<Way> all_ways() {
           {"{name: zero, stage: 2, bucket_mb: 0.001}", 3},
           {"{name: zero, stage: 3}", 4},
           {"{name: zero, stage: 3}", 2, test::Backend::gloo},
+          {"{name: pipeline, schedule: gpipe}", 2},
+          {"pipeline", 4},
+          {"pipeline", 3, test::Backend::gloo},
+          {"{name: pipeline, schedule: interleaved}", 2},
+          {"{name: hybrid, pipeline: 2}", 4},
+          {"{name: hybrid, data: 3, pipeline: 2, zero: 3}", 6},
           {"layer_split", 2},
           {"{name: layer_split, split: [1, 1, 2]}", 3}};
 }

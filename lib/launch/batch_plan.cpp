@@ -19,8 +19,18 @@ std::optional<int64_t> given(const config::Config& config, const std::string& ke
 }  // namespace
 
 BatchPlan batch_plan(const config::Config& config, int64_t data_ranks) {
-  const auto batch_size = given(config, "batch_size"), micro_batch = given(config, "micro_batch"),
-             accumulate = given(config, "accumulate");
+  const auto batch_size = given(config, "batch_size"), micro_batch = given(config, "micro_batch");
+  auto accumulate = given(config, "accumulate");
+  // A pipeline's microbatches are its accumulation; what the user has written himself comes first.
+  const std::string microbatches = "strategy.microbatches";
+  const bool in_pipeline = config.section("strategy").has("microbatches");
+  const bool chosen = in_pipeline && config.at(microbatches).origin.source != config::Origin::Source::fallback;
+  const int64_t pieces = in_pipeline ? config.section("strategy").integer("microbatches") : 1;
+  if (chosen && accumulate && *accumulate != pieces) {
+    config.error_at("accumulate",
+                    concat(*accumulate, " is not ", microbatches, " ", pieces, "; leave one of them out"));
+  }
+  if (in_pipeline && !accumulate && (chosen || !micro_batch)) accumulate = pieces;
   BatchPlan plan{.batch_size = config.top().integer("batch_size"), .accumulate = accumulate.value_or(1)};
   if (!batch_size && micro_batch && accumulate) plan.batch_size = *micro_batch * *accumulate * data_ranks;
   const int64_t rows = divided_up(plan.batch_size, data_ranks);

@@ -38,7 +38,7 @@ class Chooser {
     const bool own_rank = entry_.ranks == strategy::Ranks::one_per_device;
     placement.world_size = own_rank ? static_cast<int64_t>(placement.devices.size()) : 1;
     check_one_kind();
-    placement.batch = batch_plan(config_, entry_.splits_batch ? static_cast<int64_t>(placement.devices.size()) : 1);
+    placement.batch = batch_plan(config_, data_ranks());
     if (run_.invariant) check_invariant();
     placement.threads_per_rank =
         run_.invariant ? 1 : run_.threads.value_or(std::max<int64_t>(1, machine_.cores / placement.world_size));
@@ -118,7 +118,7 @@ class Chooser {
   }
 
   void check_invariant() const {
-    const auto devices = static_cast<int64_t>(decision_.placement.devices.size());
+    const int64_t devices = data_ranks();
     const int64_t shards = run_.virtual_shards;
     if (!entry_.can_be_invariant) {
       std::vector<std::string> able;
@@ -154,6 +154,9 @@ class Chooser {
     }
   }
 
+  int64_t data_ranks() const {
+    return strategy::data_ranks(config_, static_cast<int64_t>(decision_.placement.devices.size()));
+  }
   bool on_gpus() const { return is_gpu(decision_.placement.devices.front()); }
   bool several_ranks() const { return decision_.placement.world_size > 1; }
   bool as_threads() const { return run_.launch == config::Launch::threads; }
@@ -184,10 +187,11 @@ class Chooser {
   }
 
   void warn_of_idle_devices() {
-    const auto count = static_cast<int64_t>(decision_.placement.devices.size());
+    const int64_t count = data_ranks();
     const int64_t batch_size = decision_.placement.batch.batch_size;
-    if (batch_size >= count || !entry_.splits_batch) return;
-    const std::string thing = several_ranks() ? "rank" : "device";
+    if (batch_size >= count) return;
+    const bool all = count == static_cast<int64_t>(decision_.placement.devices.size());
+    const std::string thing = !all ? "data rank" : several_ranks() ? "rank" : "device";
     const bool one = batch_size == count - 1;
     decision_.warnings.push_back(concat("batch_size ", batch_size, " over ", counted(count, thing), ": ", thing,
                                         one ? " " : "s ", batch_size, one ? " gets" : concat("..", count - 1, " get"),

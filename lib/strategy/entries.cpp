@@ -23,4 +23,10 @@ const Entry& entry_of(const config::Config& config) {
   throw InternalError("no strategy is called " + name);
 }
 
+int64_t data_ranks(const config::Config& config, int64_t devices) {
+  const Entry& entry = entry_of(config);
+  if (entry.data_ranks) return entry.data_ranks(config, devices);
+  return entry.splits_batch ? devices : 1;
+}
+
 }  // namespace mgt::strategy

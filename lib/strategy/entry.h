@@ -29,6 +29,8 @@ struct Entry {
   config::Variant variant;  // name, one-line summary, its own options, checks
   Ranks ranks;
   bool splits_batch = true;       // each device gets its own rows; false: every device sees the whole batch
+  // Where several devices share rows: how many sets of rows there are.
+  int64_t (*data_ranks)(const config::Config& config, int64_t devices) = nullptr;
   bool can_be_invariant = false;  // knows `determinism: invariant` (parts/virtual_shards.h)
   // What only model and devices ("cpu", "cuda:0") show to be wrong; ConfigError.
   void (*check_devices)(const config::Config& config, const model::Model& model,
@@ -41,6 +43,9 @@ const std::vector<const Entry*>& entries();
 
 // The `strategy` section of the schema: one variant an entry.
 config::SectionSpec section();
+
+// Into how many parts the rows of a batch are split over `devices`.
+int64_t data_ranks(const config::Config& config, int64_t devices);
 
 // The entry that the config names.
 const Entry& entry_of(const config::Config& config);

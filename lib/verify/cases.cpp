@@ -114,27 +114,28 @@ std::vector<Case> all_cases(const std::vector<int64_t>& worlds) {
   };
   for (const strategy::Entry* entry : strategy::entries()) {
     const std::string strategy = "strategy=" + entry->variant.name;
+    const int64_t world = entry->data_ranks ? worlds.back() : uneven;  // a mesh of several axes has divisors
     const bool alone = entry->ranks == strategy::Ranks::one_process;
     const std::vector<std::string> backends =
         alone ? std::vector<std::string>{"local"} : std::vector<std::string>{"local", "gloo"};
-    for (const int64_t world : worlds) {
-      for (const std::string& backend : backends) add({strategy}, {"launch=threads", "comm.backend=" + backend}, world);
+    for (const int64_t ranks : worlds) {
+      for (const std::string& backend : backends) add({strategy}, {"launch=threads", "comm.backend=" + backend}, ranks);
     }
     for (const Overrides& options : combinations("strategy", entry->variant)) {
-      add({strategy, "launch=threads"}, options, uneven);
+      add({strategy, "launch=threads"}, options, world);
     }
     for (const auto& step : {Overrides{"accumulate=3"},
                              {"clip.norm=0.1"},
                              {"clip.value=0.001"},
                              {"accumulate=3", "clip.norm=0.1"},
                              {"optimizer={name: adamw, lr: 0.01, weight_decay: 0.1, no_decay: true}"}}) {
-      add({strategy, "launch=threads"}, step, uneven);
+      add({strategy, "launch=threads"}, step, world);
     }
     for (const optim::Entry* optimizer : optim::entries()) {
       const std::string name = concat("optimizer={name: ", optimizer->variant.name, ", lr: 0.01}");
-      add({strategy, "launch=threads", name}, {}, uneven);
+      add({strategy, "launch=threads", name}, {}, world);
       for (const Overrides& options : combinations("optimizer", optimizer->variant)) {
-        add({strategy, "launch=threads", name}, options, uneven);
+        add({strategy, "launch=threads", name}, options, world);
       }
     }
   }

@@ -192,7 +192,7 @@ void compare(const config::Config& config, const Data& data, const Trace& expect
   const launch::Placement placement = launch::decide(config, launch::this_machine(config)).placement;
   const launch::RankContext context = context_of(config, placement, data);
   check_rows_differ(*data, static_cast<int64_t>(placement.devices.size()));
-  const bool own_statistics = has_local_statistics(config);
+  const bool own_statistics = has_local_statistics(config, static_cast<int64_t>(placement.devices.size()));
   std::list<Comparer> comparers;
   std::list<Spectator> spectators;
   for (int64_t rank = 0; rank < placement.world_size; ++rank) {

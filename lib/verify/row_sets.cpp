@@ -100,15 +100,15 @@ std::vector<std::vector<Range>> RowSets::of(int64_t rows) const {
 RowSets row_sets_of(const config::Config& config, int64_t devices) {
   const model::Model model = model::build(config);
   if (model.buffer_count() == 0) return {};
-  const int64_t shards = strategy::entry_of(config).splits_batch ? devices : 1;
+  const int64_t shards = strategy::data_ranks(config, devices);
   return {.shards = shards,
           .together = model.sync_statistics,
           .micro_batch = launch::batch_plan(config, shards).micro_batch};
 }
 
-bool has_local_statistics(const config::Config& config) {
+bool has_local_statistics(const config::Config& config, int64_t devices) {
   const model::Model model = model::build(config);
-  return model.buffer_count() > 0 && !model.sync_statistics && strategy::entry_of(config).splits_batch;
+  return model.buffer_count() > 0 && !model.sync_statistics && strategy::data_ranks(config, devices) > 1;
 }
 
 std::unique_ptr<strategy::Strategy> make_reference(const strategy::Context& context, const RowSets& sets) {

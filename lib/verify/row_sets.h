@@ -26,7 +26,7 @@ struct RowSets {
 RowSets row_sets_of(const config::Config& config, int64_t devices);
 
 // Whether each replica has statistics of its own.
-bool has_local_statistics(const config::Config& config);
+bool has_local_statistics(const config::Config& config, int64_t devices);
 
 std::unique_ptr<strategy::Strategy> make_reference(const strategy::Context& context, const RowSets& sets);
 

@@ -79,7 +79,7 @@ std::vector<std::string> Verifier::shortening() {
                  concat("epochs=", (request_.steps + kStepsPerEpoch - 1) / kStepsPerEpoch),
                  concat("max_steps=", request_.steps),
                  "comm.timeout=20"};
-  if (placement.batch.accumulate > 1) {
+  if (config.top().has("micro_batch")) {  // a batch of another size has as many pieces
     shortening_.insert(shortening_.end(), {"micro_batch=null", concat("accumulate=", placement.batch.accumulate)});
   }
   if (config.section("schedule").integer("warmup") > request_.steps) {
@@ -167,6 +167,7 @@ Verdict Verifier::check(const Case& one, const MakeFault& make_fault) {
 
 void Verifier::check(const config::Config& config, const std::vector<std::string>& alone, const MakeFault& make_fault,
                      Verdict& verdict) {
+  launch::check(config);
   const launch::Placement placement = launch::decide(config, launch::this_machine(config)).placement;
   const model::Model model = model::build(config);
   verdict.strategy = config.section("strategy").text("name");

@@ -42,13 +42,7 @@ std::vector<Range> cut_model(const Context& context) {
   check_cut(context.config, context.model, devices);
   const config::Section& section = context.config.section("strategy");
   if (!section.has("split")) return balanced_cut(context.model.multiply_adds(), devices);
-  std::vector<Range> ranges;
-  int64_t begin = 0;
-  for (const int64_t count : section.integers("split")) {
-    ranges.push_back({begin, begin + count});
-    begin += count;
-  }
-  return ranges;
+  return ranges_of(section.integers("split"));
 }
 
 class LayerSplit final : public Strategy {

@@ -1,8 +1,9 @@
 #include "strategy/mesh/mesh.h"
 
-#include "strategy/mesh/shared_model.h"
+#include "strategy/mesh/stage.h"
+#include "strategy/parts/balance.h"
 #include "strategy/parts/microbatches.h"
-#include "strategy/parts/worker.h"
+#include "strategy/parts/step_count.h"
 
 #include "torch_pch.h"
 
@@ -11,109 +12,151 @@
 namespace mgt::strategy {
 namespace {
 
+std::vector<Range> cut_of(const Context& context, const MeshPlan& plan) {
+  const int64_t parts = plan.pipeline.stages * plan.pipeline.chunks;
+  if (parts == 1) return {{0, static_cast<int64_t>(context.model.blocks.size())}};
+  return plan.cut.empty() ? balanced_cut(context.model.multiply_adds(), parts) : plan.cut;
+}
+
 class Mesh final : public Strategy {
  public:
-  Mesh(const Context& context, const Sharing& sharing)
-      : communicator_(context.communicator),
-        sharing_(sharing),
+  Mesh(const Context& context, const MeshPlan& plan)
+      : axes_(context.communicator, plan.pipeline.stages),
+        sharing_(plan.sharing),
         micro_batch_(context.micro_batch),
-        model_(context, sharing, {0, static_cast<int64_t>(context.model.blocks.size())}),
-        virtual_shards_(virtual_shards_of(context.config, communicator_.size(), communicator_.rank())) {
+        device_(context.devices.front()),
+        stage_(context, plan.sharing, plan.pipeline, cut_of(context, plan), axes_),
+        virtual_shards_(virtual_shards_of(context.config, axes_.data().size(), axes_.data().rank())) {
     share_statistics();
   }
 
   Range shard(int64_t rows) const override {
-    return virtual_shards_ ? virtual_shards_->rows(rows) : split(rows, communicator_.size(), communicator_.rank());
+    return virtual_shards_ ? virtual_shards_->rows(rows) : split(rows, data_ranks_, data_rank_);
   }
 
   StepResult step(const data::Batch& batch, const StepInput& input) override {
-    model_.begin_step();
     const StepResult result = virtual_shards_ ? compute_along_tree(on_device(batch), input.samples)
                                               : compute_in_pieces(on_device(batch), input.samples);
-    if (input.probe) input.probe->gradients_ready(0, model_.parameters());
-    model_.update(input.lr, result.gradient_norm);
-    if (input.probe) input.probe->updated(0, model_.parameters());
+    show(input.probe, &Probe::gradients_ready);
+    for (const auto& chunk : stage_.chunks()) chunk->update(input.lr, result.gradient_norm, steps_.done());
+    steps_.advance();
+    show(input.probe, &Probe::updated);
     statistics_differ_ = true;
     return result;
   }
 
   EvalCounts evaluate(const data::Batch& batch) override {
     share_statistics();
-    const EvalCounts mine = model_.count(on_device(batch));
-    at::Tensor counts = at::tensor({mine.correct, mine.total}, at::kLong).to(device());
-    communicator_.all_reduce(counts).wait();
+    const EvalCounts mine = stage_.evaluate(on_device(batch));
+    at::Tensor counts = at::tensor({mine.correct, mine.total}, at::kLong).to(device_);
+    axes_.world().all_reduce(counts).wait();
     counts = counts.cpu();
     return {.correct = counts[0].item<int64_t>(), .total = counts[1].item<int64_t>()};
   }
 
-  std::vector<model::StateSlice> state() override { return model_.state(); }
+  std::vector<model::StateSlice> state() override {
+    std::vector<model::StateSlice> slices = {steps_.slice(/*primary=*/axes_.world().rank() == 0)};
+    for (const auto& chunk : stage_.chunks()) {
+      for (model::StateSlice& slice : chunk->state()) slices.push_back(std::move(slice));
+    }
+    return slices;
+  }
 
   void state_loaded() override {
-    model_.state_loaded();
+    for (const auto& chunk : stage_.chunks()) chunk->state_loaded();
+    steps_.take_from_first(axes_.world(), device_);
     statistics_differ_ = true;
     share_statistics();
   }
 
-  std::vector<Note> notes() const override {
-    const Resident bytes = model_.resident();
-    std::vector<Note> notes = {{"units", static_cast<double>(model_.units()), ""},
-                               {"reduced in backward", static_cast<double>(model_.reductions_in_backward()), "units"}};
-    const auto add = [&notes](const char* name, int64_t value) {
-      notes.push_back({name, static_cast<double>(value), "bytes"});
-    };
-    add("parameters of a rank", bytes.parameters);
-    add("gradients of a rank", bytes.gradients);
-    add("optimizer state of a rank", bytes.optimizer);
-    add("padding", bytes.padding);
-    if (sharing_.shares_parameters()) add("gathered at most", bytes.gathered_peak);
-    if (sharing_.shares_gradients()) add("gradients on their way at most", bytes.buckets_peak);
-    return notes;
-  }
+  std::vector<Note> notes() const override;
+
+  int64_t bytes_sent() const override { return axes_.bytes_sent(); }
 
  private:
   // Both leave the mean gradient of the global batch where this rank updates it.
   StepResult compute_in_pieces(const data::Batch& own, int64_t samples) {
-    const int64_t pieces = pieces_of(samples, communicator_.size(), micro_batch_);
-    double loss = 0;
-    for (int64_t piece = 0; piece < pieces; ++piece) {
-      loss += model_.add_gradients(piece_of(own, pieces, piece), samples, /*last=*/piece == pieces - 1);
-    }
-    model_.finish_gradients();
-    const double squares = model_.sum_of_squares();
-    at::Tensor sums = at::tensor({loss, squares}, at::kDouble).to(device());
-    communicator_.all_reduce(sums).wait();
+    const double loss = stage_.train(own, samples, pieces_of(samples, data_ranks_, micro_batch_));
+    double squares = 0;
+    for (const auto& chunk : stage_.chunks()) squares += chunk->sum_of_squares();
+    const bool whole = stage_.chunks().front()->has_whole_gradients();
+    const bool counts = !whole || axes_.is_first_of_data();  // replicated gradients count once
+    at::Tensor sums = at::tensor({loss, counts ? squares : 0.0}, at::kDouble).to(device_);
+    axes_.world().all_reduce(sums).wait();
     sums = sums.cpu();
-    return {.loss = sums[0].item<double>(),
-            .gradient_norm = std::sqrt(model_.has_whole_gradients() ? squares : sums[1].item<double>())};
+    const double all_squares = whole && axes_.stages() == 1 ? squares : sums[1].item<double>();
+    return {.loss = sums[0].item<double>(), .gradient_norm = std::sqrt(all_squares)};
   }
 
   StepResult compute_along_tree(const data::Batch& own, int64_t samples) {
-    const double loss = model_.sum_along_tree(own, samples, *virtual_shards_);
-    return {.loss = loss, .gradient_norm = std::sqrt(model_.sum_of_squares())};
+    SharedModel& model = *stage_.chunks().front();
+    model.begin_step();
+    const double loss = model.sum_along_tree(own, samples, *virtual_shards_);
+    return {.loss = loss, .gradient_norm = std::sqrt(model.sum_of_squares())};
   }
 
-  at::Device device() { return model_.replica().device(); }
-  data::Batch on_device(const data::Batch& batch) { return data::slice(batch, 0, batch.size(), device()); }
+  void show(Probe* probe, void (Probe::*moment)(int64_t, const Probe::Parameters&)) {
+    if (!probe) return;
+    Probe::Parameters parameters;
+    for (const auto& chunk : stage_.chunks()) {
+      for (NamedTensor& parameter : chunk->parameters()) parameters.push_back(std::move(parameter));
+    }
+    (probe->*moment)(0, parameters);
+  }
 
-  // BatchNorm with local statistics: rank 0's running statistics are what is evaluated and saved.
+  data::Batch on_device(const data::Batch& batch) { return data::slice(batch, 0, batch.size(), device_); }
+
+  // BatchNorm with local statistics: the running statistics of the first data rank are what is evaluated and saved.
   void share_statistics() {
     if (!statistics_differ_) return;
-    for (at::Tensor buffer : model_.replica().buffers()) communicator_.broadcast(buffer, 0).wait();
+    for (const auto& chunk : stage_.chunks()) {
+      for (at::Tensor buffer : chunk->replica().buffers()) axes_.data().broadcast(buffer, 0).wait();
+    }
     statistics_differ_ = false;
   }
 
-  comm::Communicator& communicator_;
+  Axes axes_;
   Sharing sharing_;
   int64_t micro_batch_;
-  SharedModel model_;
+  at::Device device_;
+  int64_t data_ranks_ = axes_.data().size();
+  int64_t data_rank_ = axes_.data().rank();
+  Stage stage_;
+  StepCount steps_;
   std::optional<VirtualShards> virtual_shards_;
   bool statistics_differ_ = true;
 };
 
+std::vector<Note> Mesh::notes() const {
+  Resident bytes;
+  int64_t units = 0, early = 0;
+  for (const auto& chunk : stage_.chunks()) {
+    bytes += chunk->resident();
+    units += chunk->units();
+    early += chunk->reductions_in_backward();
+  }
+  std::vector<Note> notes = {{"units", static_cast<double>(units), ""},
+                             {"reduced in backward", static_cast<double>(early), "units"}};
+  const auto add = [&notes](const char* name, int64_t value) {
+    notes.push_back({name, static_cast<double>(value), "bytes"});
+  };
+  add("parameters of a rank", bytes.parameters);
+  add("gradients of a rank", bytes.gradients);
+  add("optimizer state of a rank", bytes.optimizer);
+  add("padding", bytes.padding);
+  if (sharing_.shares_parameters()) add("gathered at most", bytes.gathered_peak);
+  if (sharing_.shares_gradients()) add("gradients on their way at most", bytes.buckets_peak);
+  if (axes_.stages() > 1) {
+    notes.push_back({"pieces in flight at most", static_cast<double>(stage_.most_in_flight()), ""});
+    notes.push_back({"idle", 100 * stage_.idle_s() / stage_.train_s(), "%"});
+  }
+  return notes;
+}
+
 }  // namespace
 
-std::unique_ptr<Strategy> make_mesh(const Context& context, const Sharing& sharing) {
-  return std::make_unique<Mesh>(context, sharing);
+std::unique_ptr<Strategy> make_mesh(const Context& context, const MeshPlan& plan) {
+  return std::make_unique<Mesh>(context, plan);
 }
 
 config::Option bucket_option() {

@@ -24,6 +24,16 @@ class ReadyHook final : public torch::autograd::PostAccumulateGradHook {
 
 }  // namespace
 
+Resident& Resident::operator+=(const Resident& other) {
+  parameters += other.parameters;
+  gradients += other.gradients;
+  optimizer += other.optimizer;
+  padding += other.padding;
+  gathered_peak += other.gathered_peak;
+  buckets_peak += other.buckets_peak;
+  return *this;
+}
+
 SharedModel::SharedModel(const Context& context, const Sharing& sharing, Range blocks)
     : communicator_(context.communicator),
       sharing_(sharing),
@@ -50,16 +60,17 @@ void SharedModel::begin_step() {
   for (SharedUnit& unit : units_) unit.begin_step();
 }
 
-double SharedModel::add_gradients(const data::Batch& piece, int64_t samples, bool last) {
+void SharedModel::begin_backward(bool last) {
   finish_gradients();  // of the piece before, whose buckets this one fills anew
   const bool reduces = !whole_gradients_ && (last || sharing_.shares_gradients());
   for (SharedUnit& unit : units_) unit.begin_piece(reduces);
-  const double loss = forward_and_backward(piece, samples);
+}
+
+void SharedModel::end_backward() {
   for (int64_t index = units() - 1; index >= 0; --index) {  // what no hook has seen to
     leave(index);
     reduce(index);
   }
-  return loss;
 }
 
 void SharedModel::finish_gradients() {
@@ -67,15 +78,17 @@ void SharedModel::finish_gradients() {
   reducing_.clear();
 }
 
+model::ForwardContext SharedModel::training() const {
+  return {.training = true, .statistics = joins_others() ? &statistics_ : nullptr};
+}
+
 double SharedModel::forward_and_backward(const data::Batch& rows, int64_t samples) {
-  const bool joins_others = replica_.model().sync_statistics;  // also with no rows
-  if (rows.size() == 0 && !joins_others) {
-    pass_without_rows(/*backward=*/true);
+  if (rows.size() == 0) {
+    pass_forward();
+    pass_backward();
     return 0;
   }
-  const at::Tensor outputs =
-      forward(rows.inputs, {.training = true, .statistics = joins_others ? &statistics_ : nullptr});
-  return backward(replica_.model().loss, outputs, rows.targets, samples);
+  return backward(replica_.model().loss, forward(rows.inputs, training()), rows.targets, samples);
 }
 
 at::Tensor SharedModel::forward(const at::Tensor& input, const model::ForwardContext& context) {
@@ -133,14 +146,15 @@ void SharedModel::reduce(int64_t index) {
   }
 }
 
-// A rank without rows takes part in what the others do around their blocks.
-void SharedModel::pass_without_rows(bool backward) {
-  if (!sharing_.shares_parameters()) return;
-  for (int64_t index = 0; index < units(); ++index) {
+void SharedModel::pass_forward() {
+  for (int64_t index = 0; sharing_.shares_parameters() && index < units(); ++index) {
     enter(index, 1);
     leave(index);
   }
-  for (int64_t index = units() - 1; backward && index >= 0; --index) {
+}
+
+void SharedModel::pass_backward() {
+  for (int64_t index = units() - 1; sharing_.shares_parameters() && index >= 0; --index) {
     enter(index, -1);
     leave(index);
     reduce(index);
@@ -171,24 +185,13 @@ double SharedModel::sum_of_squares() const {
   return optim::sum_of_squares(parts);
 }
 
-void SharedModel::update(double lr, double global_norm) {
+void SharedModel::update(double lr, double global_norm, int64_t done) {
   for (SharedUnit& unit : units_) {
-    unit.update(lr, global_norm, steps_.done());
+    unit.update(lr, global_norm, done);
     unit.start_sharing_update();
     if (!sharing_.overlap) unit.finish_sharing_update();
   }
   for (SharedUnit& unit : units_) unit.finish_sharing_update();
-  steps_.advance();
-}
-
-EvalCounts SharedModel::count(const data::Batch& batch) {
-  const at::NoGradGuard no_grad;
-  if (batch.size() == 0) {
-    pass_without_rows(/*backward=*/false);
-    return {};
-  }
-  const at::Tensor outputs = forward(batch.inputs, {.training = false});
-  return {.correct = model::count_correct(outputs, batch.targets), .total = batch.size()};
 }
 
 std::vector<NamedTensor> SharedModel::parameters() {
@@ -215,13 +218,11 @@ std::vector<model::StateSlice> SharedModel::state() {
   for (SharedUnit& unit : units_) {
     for (model::StateSlice& slice : unit.state()) slices.push_back(std::move(slice));
   }
-  slices.push_back(steps_.slice(/*primary=*/communicator_.rank() == 0));
   return slices;
 }
 
 void SharedModel::state_loaded() {
   for (SharedUnit& unit : units_) unit.state_loaded();
-  steps_.take_from_first(communicator_, replica_.device());
 }
 
 void SharedModel::note_memory() {

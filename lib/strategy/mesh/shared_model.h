@@ -7,7 +7,6 @@
 #include "strategy/entry.h"
 #include "strategy/mesh/shared_unit.h"
 #include "strategy/mesh/sharing.h"
-#include "strategy/parts/step_count.h"
 #include "strategy/parts/virtual_shards.h"
 
 #include <optional>
@@ -23,16 +22,28 @@ struct Resident {
   int64_t padding = 0;        // elements that are no parameters, as if each lay in one rank's parameters
   int64_t gathered_peak = 0;  // parameters of blocks that are not this rank's
   int64_t buckets_peak = 0;   // gradients on their way
+
+  Resident& operator+=(const Resident& other);
 };
 
 class SharedModel {
  public:
   SharedModel(const Context& context, const Sharing& sharing, Range blocks);
 
-  // Gradients of a step: `add_gradients` for each piece, then `finish_gradients`. It returns the piece's sum of losses
-  // over `samples`.
+  // Through the blocks; `input` is of the first of them.
+  at::Tensor forward(const at::Tensor& input, const model::ForwardContext& context);
+  model::ForwardContext training() const;
+  // A rank without rows takes part in what the others do around their blocks: by `pass_forward` and `pass_backward`,
+  // or, where blocks themselves meet over the ranks, with empty tensors.
+  bool joins_others() const { return replica_.model().sync_statistics; }
+  void pass_forward();
+  void pass_backward();
+
+  // Gradients of a step: a backward between `begin_backward` and `end_backward` for each piece, `last` in the last,
+  // then `finish_gradients`.
   void begin_step();
-  double add_gradients(const data::Batch& piece, int64_t samples, bool last);
+  void begin_backward(bool last);
+  void end_backward();
   void finish_gradients();
 
   // The same over virtual shards, bit by bit the same on any number of ranks; returns the loss over all ranks.
@@ -42,9 +53,7 @@ class SharedModel {
   double sum_of_squares() const;
   bool has_whole_gradients() const { return whole_gradients_ || !sharing_.shares_optimizer(); }
 
-  void update(double lr, double global_norm);
-
-  EvalCounts count(const data::Batch& batch);
+  void update(double lr, double global_norm, int64_t done);  // after `done` steps
 
   model::Replica& replica() { return replica_; }
   std::vector<NamedTensor> parameters();  // what this rank updates, with its gradients, for a Probe
@@ -56,13 +65,11 @@ class SharedModel {
   int64_t reductions_in_backward() const { return reductions_in_backward_; }  // since construction
 
  private:
-  at::Tensor forward(const at::Tensor& input, const model::ForwardContext& context);
   double forward_and_backward(const data::Batch& rows, int64_t samples);
   void enter(int64_t unit, int64_t direction);
   void leave(int64_t unit);
   void collected(int64_t slot);
   void reduce(int64_t unit);
-  void pass_without_rows(bool backward);
   SharedUnit& unit(int64_t index) { return units_[static_cast<std::size_t>(index)]; }
   void note_memory();
 
@@ -72,7 +79,6 @@ class SharedModel {
   model::Replica replica_;
   std::vector<SharedUnit> units_;  // hooks and optimizers know their places: never moved once all are made
   std::vector<std::optional<int64_t>> unit_of_block_;  // in stage 3; blocks without parameters have none
-  StepCount steps_;                                    // of the units' optimizers
   model::SumOverReplicas statistics_;
   std::vector<int64_t> reducing_;  // units whose reduction is on its way, the oldest first
   int64_t reductions_in_backward_ = 0;

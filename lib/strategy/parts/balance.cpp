@@ -40,4 +40,14 @@ std::vector<Range> balanced_cut(const std::vector<int64_t>& costs, int64_t parts
   return ranges;
 }
 
+std::vector<Range> ranges_of(const std::vector<int64_t>& sizes) {
+  std::vector<Range> ranges;
+  int64_t begin = 0;
+  for (const int64_t size : sizes) {
+    ranges.push_back({begin, begin + size});
+    begin += size;
+  }
+  return ranges;
+}
+
 }  // namespace mgt::strategy

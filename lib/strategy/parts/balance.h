@@ -12,4 +12,7 @@ namespace mgt::strategy {
 // 1 <= parts <= costs.size().
 std::vector<Range> balanced_cut(const std::vector<int64_t>& costs, int64_t parts);
 
+// Consecutive ranges of these sizes.
+std::vector<Range> ranges_of(const std::vector<int64_t>& sizes);
+
 }  // namespace mgt::strategy

@@ -7,9 +7,9 @@ namespace mgt::strategy::ddp {
 namespace {
 
 std::unique_ptr<Strategy> make(const Context& context) {
-  return make_mesh(context, {.stage = 0,
-                             .bucket_bytes = bucket_bytes(context.config),
-                             .overlap = context.config.section("strategy").boolean("overlap")});
+  return make_mesh(context, {.sharing = {.stage = 0,
+                                         .bucket_bytes = bucket_bytes(context.config),
+                                         .overlap = context.config.section("strategy").boolean("overlap")}});
 }
 
 }  // namespace

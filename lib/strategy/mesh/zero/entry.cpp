@@ -12,13 +12,13 @@ using config::Kind;
 
 std::unique_ptr<Strategy> make(const Context& context) {
   const config::Section& section = context.config.section("strategy");
-  return make_mesh(context, {.stage = section.integer("stage"),
-                             .bucket_bytes = bucket_bytes(context.config),
-                             .overlap = section.boolean("overlap_comm"),
-                             .contiguous_gradients = section.boolean("contiguous_gradients"),
-                             .reduce_scatter = section.boolean("reduce_scatter"),
-                             .all_gather = section.boolean("allgather_partitions"),
-                             .offload = section.text("offload") == "cpu"});
+  return make_mesh(context, {.sharing = {.stage = section.integer("stage"),
+                                         .bucket_bytes = bucket_bytes(context.config),
+                                         .overlap = section.boolean("overlap_comm"),
+                                         .contiguous_gradients = section.boolean("contiguous_gradients"),
+                                         .reduce_scatter = section.boolean("reduce_scatter"),
+                                         .all_gather = section.boolean("allgather_partitions"),
+                                         .offload = section.text("offload") == "cpu"}});
 }
 
 void check_devices(const config::Config& config, const model::Model&, const std::vector<std::string>& devices) {

@@ -1,0 +1,85 @@
+// Several ways to use devices at once, as degrees of a mesh: data x pipeline x tensor = devices, with ZeRO as a stage
+// on the data axis.
+#include "core/text.h"
+#include "strategy/mesh/mesh.h"
+#include "strategy/mesh/pipeline_options.h"
+
+#include <algorithm>
+
+namespace mgt::strategy::hybrid {
+namespace {
+
+using config::Kind;
+
+int64_t degree(const config::Config& config, const std::string& axis) {
+  return config.section("strategy").integer(axis);
+}
+
+// `data` is what the other degrees leave, where it is not given.
+int64_t data_degree(const config::Config& config, int64_t devices) {
+  const config::Section& section = config.section("strategy");
+  if (section.has("data")) return section.integer("data");
+  return std::max<int64_t>(1, devices / (degree(config, "pipeline") * degree(config, "tensor")));
+}
+
+std::unique_ptr<Strategy> make(const Context& context) {
+  return make_mesh(context,
+                   {.sharing = {.stage = degree(context.config, "zero"), .bucket_bytes = bucket_bytes(context.config)},
+                    .pipeline = pipeline_of(context.config, degree(context.config, "pipeline")),
+                    .cut = cut_of(context.config)});
+}
+
+void check_devices(const config::Config& config, const model::Model& model, const std::vector<std::string>& devices) {
+  const auto count = static_cast<int64_t>(devices.size());
+  const int64_t data = data_degree(config, count), pipeline = degree(config, "pipeline"),
+                tensor = degree(config, "tensor");
+  if (data * pipeline * tensor != count) {
+    config.error_at("strategy.data", concat(data, " x strategy.pipeline ", pipeline, " x strategy.tensor ", tensor,
+                                            " is ", data * pipeline * tensor, ", not the ", counted(count, "device")));
+  }
+  if (tensor > 1) {
+    config.error_at("strategy.tensor", "only 1 is possible so far; combine data, pipeline and zero");
+  }
+  check_parts(config, model, pipeline, "strategy.pipeline");
+}
+
+config::Option axis(const std::string& key, config::Value fallback, const std::string& help) {
+  return {.key = key,
+          .kind = Kind::integer,
+          .fallback = std::move(fallback),
+          .help = help,
+          .bounds = {.at_least = 1, .at_most = 1024}};
+}
+
+std::vector<config::Option> options() {
+  std::vector<config::Option> options = {
+      axis("data", {}, "ranks along the data axis; absent: what the other degrees leave"),
+      axis("pipeline", int64_t{1}, "stages of a pipeline"),
+      axis("tensor", int64_t{1}, "slices of each layer"),
+      {.key = "zero",
+       .kind = Kind::integer,
+       .fallback = int64_t{0},
+       .help = "ZeRO stage on the data axis; 0: gradients are all-reduced",
+       .bounds = {.at_least = 0, .at_most = 3},
+       .examples = {int64_t{1}, int64_t{2}, int64_t{3}}},
+      bucket_option()};
+  options[1].examples = {int64_t{2}, int64_t{3}};
+  for (config::Option& option : pipeline_options()) options.push_back(std::move(option));
+  return options;
+}
+
+}  // namespace
+
+extern const Entry entry;
+const Entry entry = {
+    .variant = {.name = "hybrid",
+                .summary = "data x pipeline x tensor parallel over one mesh of ranks, with ZeRO along data",
+                .options = options(),
+                .check = {}},
+    .ranks = Ranks::one_per_device,
+    .data_ranks = data_degree,
+    .check_devices = check_devices,
+    .make = make,
+};
+
+}  // namespace mgt::strategy::hybrid

@@ -1,0 +1,70 @@
+#include "strategy/mesh/pipeline_options.h"
+
+#include "core/text.h"
+#include "strategy/parts/balance.h"
+
+#include <numeric>
+
+namespace mgt::strategy {
+namespace {
+
+const config::Section& section_of(const config::Config& config) { return config.section("strategy"); }
+
+}  // namespace
+
+std::vector<config::Option> pipeline_options() {
+  return {{.key = "microbatches",
+           .kind = config::Kind::integer,
+           .fallback = int64_t{4},
+           .help = "pieces of a batch that are on their way through the stages; the same as accumulate",
+           .bounds = {.at_least = 1, .at_most = 1e9},
+           .examples = {int64_t{1}, int64_t{3}}},
+          {.key = "schedule",
+           .kind = config::Kind::text,
+           .fallback = std::string("1f1b"),
+           .help = "order of the pieces; gpipe: all forward, then all backward; 1f1b: in turn, with fewer activations "
+                   "held; interleaved: 1f1b over several chunks a stage, with less idle time",
+           .choices = {"gpipe", "1f1b", "interleaved"}},
+          {.key = "chunks",
+           .kind = config::Kind::integer,
+           .fallback = int64_t{2},
+           .help = "parts of the model on each stage, with schedule: interleaved",
+           .bounds = {.at_least = 1, .at_most = 1024}},
+          {.key = "split",
+           .kind = config::Kind::integers,
+           .fallback = {},
+           .help = "blocks in each part of the model; absent: balanced by multiply-adds",
+           .bounds = {.at_least = 1}}};
+}
+
+Pipeline pipeline_of(const config::Config& config, int64_t stages) {
+  const std::string& schedule = section_of(config).text("schedule");
+  if (schedule == "gpipe") return {.order = Order::gpipe, .stages = stages};
+  if (schedule == "1f1b" || stages == 1) return {.order = Order::one_forward_one_backward, .stages = stages};
+  return {.order = Order::interleaved, .stages = stages, .chunks = section_of(config).integer("chunks")};
+}
+
+std::vector<Range> cut_of(const config::Config& config) {
+  const config::Section& section = section_of(config);
+  return section.has("split") ? ranges_of(section.integers("split")) : std::vector<Range>();
+}
+
+void check_parts(const config::Config& config, const model::Model& model, int64_t stages, const std::string& key) {
+  const auto blocks = static_cast<int64_t>(model.blocks.size());
+  const int64_t chunks = pipeline_of(config, stages).chunks, parts = stages * chunks;
+  if (parts > blocks) {
+    const std::string what =
+        chunks > 1 ? concat(counted(stages, "stage"), " of ", counted(chunks, "chunk")) : counted(stages, "stage");
+    config.error_at(key,
+                    concat(what, " for the ", blocks, " blocks of ", model.name, "; use at most ", blocks / chunks));
+  }
+  if (!section_of(config).has("split")) return;
+  const std::vector<int64_t>& counts = section_of(config).integers("split");
+  if (static_cast<int64_t>(counts.size()) != parts ||
+      std::accumulate(counts.begin(), counts.end(), int64_t{0}) != blocks) {
+    config.error_at("strategy.split",
+                    concat("[", join(counts), "] must be ", parts, " numbers of blocks that add up to ", blocks));
+  }
+}
+
+}  // namespace mgt::strategy

@@ -1,0 +1,23 @@
+// The options of a pipeline, which `pipeline` and `hybrid` share: declared once, checked once. Pure functions.
+#pragma once
+
+#include "strategy/entry.h"
+#include "strategy/mesh/schedule.h"
+
+#include <string>
+#include <vector>
+
+namespace mgt::strategy {
+
+// microbatches, schedule, chunks, split.
+std::vector<config::Option> pipeline_options();
+
+Pipeline pipeline_of(const config::Config& config, int64_t stages);
+
+// The blocks of each part as `split` says; empty: balanced.
+std::vector<Range> cut_of(const config::Config& config);
+
+// ConfigError, at `key` where there are more parts than the model has blocks.
+void check_parts(const config::Config& config, const model::Model& model, int64_t stages, const std::string& key);
+
+}  // namespace mgt::strategy

@@ -1,0 +1,149 @@
+#include "strategy/mesh/stage.h"
+
+#include "core/clock.h"
+#include "strategy/parts/microbatches.h"
+
+#include "torch_pch.h"
+
+#include <algorithm>
+
+namespace mgt::strategy {
+namespace {
+
+// Stages begin with parts of one model: all ranks take the first one's seed.
+uint64_t common_seed(const Context& context, comm::Communicator& world) {
+  at::Tensor seed = at::full({1}, static_cast<int64_t>(context.seed), at::kLong).to(context.devices.front());
+  world.broadcast(seed, 0).wait();
+  return static_cast<uint64_t>(seed.item<int64_t>());
+}
+
+// What a part of the model on the data axis is made of.
+Context along_data(const Context& context, Axes& axes) {
+  return {context.config,  context.model,      context.devices,
+          axes.data(),     context.dtype,      common_seed(context, axes.world()),
+          context.threads, context.micro_batch};
+}
+
+}  // namespace
+
+Stage::Stage(const Context& context, const Sharing& sharing, const Pipeline& pipeline, const std::vector<Range>& cut,
+             Axes& axes)
+    : model_(context.model),
+      options_(at::TensorOptions().dtype(context.dtype).device(context.devices.front())),
+      pipeline_(pipeline),
+      cut_(cut),
+      shapes_(context.model.shapes()),
+      axes_(axes) {
+  const Context part = along_data(context, axes);
+  for (int64_t index = 0; index < pipeline.chunks; ++index) {
+    chunks_.push_back(std::make_unique<SharedModel>(part, sharing, cut_[static_cast<std::size_t>(part_of(index))]));
+  }
+}
+
+double Stage::train(const data::Batch& own, int64_t samples, int64_t pieces) {
+  const double began_s = real_clock().now_s();
+  loss_ = 0;
+  for (const auto& model : chunks_) model->begin_step();
+  for (const Action& action : actions_of(pipeline_, axes_.stage(), pieces)) {
+    if (action.kind == Action::Kind::forward)
+      forward(piece_of(own, pieces, action.piece), samples, action);
+    else
+      backward(action, /*last=*/action.piece == pieces - 1);
+  }
+  for (const auto& model : chunks_) model->finish_gradients();
+  wait_for_sent(0);
+  train_s_ += real_clock().now_s() - began_s;
+  return loss_;
+}
+
+void Stage::forward(const data::Batch& rows, int64_t samples, const Action& action) {
+  SharedModel& model = chunk(action.chunk);
+  const int64_t part = part_of(action.chunk);
+  if (rows.size() == 0 && !model.joins_others()) {
+    model.pass_forward();
+    return;
+  }
+  Flow flow;
+  const at::Tensor input = input_of(rows, part);
+  if (part > 0) flow.input = input.set_requires_grad(true);
+  flow.output = model.forward(input, model.training());
+  if (is_last_part(part)) {
+    flow.output = model::summed_loss(model_.loss, flow.output, rows.targets) / static_cast<double>(samples);
+    loss_ += flow.output.item<double>();
+  } else {
+    send(axes_.activations(), flow.output.detach(), part + 1);
+  }
+  flows_[{action.chunk, action.piece}] = std::move(flow);
+  most_in_flight_ = std::max(most_in_flight_, static_cast<int64_t>(flows_.size()));
+}
+
+void Stage::backward(const Action& action, bool last) {
+  SharedModel& model = chunk(action.chunk);
+  const int64_t part = part_of(action.chunk);
+  model.begin_backward(last);
+  const auto found = flows_.find({action.chunk, action.piece});
+  if (found == flows_.end()) {
+    model.pass_backward();
+    model.end_backward();
+    return;
+  }
+  Flow flow = std::move(found->second);
+  flows_.erase(found);
+  const at::Tensor gradient =
+      is_last_part(part) ? at::Tensor() : receive(axes_.gradients(), part + 1, flow.output.sizes());
+  if (flow.output.requires_grad()) flow.output.backward(gradient);
+  model.end_backward();
+  if (flow.input.defined()) send(axes_.gradients(), flow.input.grad(), part - 1);
+}
+
+EvalCounts Stage::evaluate(const data::Batch& own) {
+  const at::NoGradGuard no_grad;
+  EvalCounts counts;
+  for (int64_t index = 0; index < pipeline_.chunks; ++index) {
+    const int64_t part = part_of(index);
+    if (own.size() == 0) {
+      chunk(index).pass_forward();
+      continue;
+    }
+    const at::Tensor output = chunk(index).forward(input_of(own, part), {.training = false});
+    if (!is_last_part(part))
+      send(axes_.activations(), output, part + 1);
+    else
+      counts = {.correct = model::count_correct(output, own.targets), .total = own.size()};
+  }
+  wait_for_sent(0);
+  return counts;
+}
+
+at::Tensor Stage::input_of(const data::Batch& rows, int64_t part) {
+  if (part == 0) return rows.inputs;
+  model::Shape shape = shapes_[static_cast<std::size_t>(cut_[static_cast<std::size_t>(part)].begin - 1)];
+  shape.insert(shape.begin(), rows.size());
+  return receive(axes_.activations(), part - 1, shape);
+}
+
+at::Tensor Stage::receive(comm::Communicator& lane, int64_t from_part, at::IntArrayRef shape) {
+  at::Tensor tensor = at::empty(shape, options_);
+  if (tensor.numel() == 0) return tensor;
+  const double began_s = real_clock().now_s();
+  lane.recv(tensor, from_part % axes_.stages()).wait();
+  idle_s_ += real_clock().now_s() - began_s;
+  return tensor;
+}
+
+// Sent tensors are kept until they have arrived; so many at a time that no stage waits for the next one.
+void Stage::send(comm::Communicator& lane, const at::Tensor& tensor, int64_t to_part) {
+  if (tensor.numel() == 0) return;
+  const at::Tensor message = tensor.contiguous();
+  sent_.push_back({lane.send(message, to_part % axes_.stages()), message});
+  wait_for_sent(static_cast<std::size_t>(2 * axes_.stages() * pipeline_.chunks));
+}
+
+void Stage::wait_for_sent(std::size_t left) {
+  while (sent_.size() > left) {
+    sent_.front().work.wait();
+    sent_.pop_front();
+  }
+}
+
+}  // namespace mgt::strategy

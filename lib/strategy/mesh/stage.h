@@ -1,0 +1,72 @@
+// One rank's stage of a pipeline: its chunks of the model, and the pieces of a batch that are on their way through
+// them, in the order of a schedule. With one stage it is accumulation. Belongs to its rank's thread.
+#pragma once
+
+#include "strategy/entry.h"
+#include "strategy/mesh/axes.h"
+#include "strategy/mesh/schedule.h"
+#include "strategy/mesh/shared_model.h"
+
+#include <list>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace mgt::strategy {
+
+class Stage {
+ public:
+  // `cut`: the blocks of each part of the model, stages x chunks of them.
+  Stage(const Context& context, const Sharing& sharing, const Pipeline& pipeline, const std::vector<Range>& cut,
+        Axes& axes);
+
+  // Forward and backward over this rank's rows in `pieces`; gradients are reduced over the data axis. Returns this
+  // rank's part of the mean loss over `samples`, which is the last stage's.
+  double train(const data::Batch& own, int64_t samples, int64_t pieces);
+
+  EvalCounts evaluate(const data::Batch& own);  // of the last stage; nothing elsewhere
+
+  const std::vector<std::unique_ptr<SharedModel>>& chunks() const { return chunks_; }
+  bool is_last() const { return axes_.stage() + 1 == axes_.stages(); }
+
+  double idle_s() const { return idle_s_; }    // waiting for other stages while training, since construction
+  double train_s() const { return train_s_; }  // all of it
+  int64_t most_in_flight() const { return most_in_flight_; }  // pieces whose activations were held at once
+
+ private:
+  struct Flow {
+    at::Tensor input;   // a leaf whose gradient goes to the stage before; undefined in the first part
+    at::Tensor output;  // of the last part: the loss
+  };
+  struct Sent {
+    comm::Work work;
+    at::Tensor tensor;
+  };
+
+  void forward(const data::Batch& rows, int64_t samples, const Action& action);
+  void backward(const Action& action, bool last);
+  at::Tensor input_of(const data::Batch& rows, int64_t part);
+  at::Tensor receive(comm::Communicator& lane, int64_t from_part, at::IntArrayRef shape);
+  void send(comm::Communicator& lane, const at::Tensor& tensor, int64_t to_part);
+  void wait_for_sent(std::size_t left);
+  int64_t part_of(int64_t chunk) const { return chunk * axes_.stages() + axes_.stage(); }
+  bool is_last_part(int64_t part) const { return part + 1 == static_cast<int64_t>(cut_.size()); }
+  SharedModel& chunk(int64_t index) { return *chunks_[static_cast<std::size_t>(index)]; }
+
+  const model::Model& model_;
+  at::TensorOptions options_;
+  Pipeline pipeline_;
+  std::vector<Range> cut_;
+  std::vector<model::Shape> shapes_;  // of one sample, after each block
+  Axes& axes_;
+  std::vector<std::unique_ptr<SharedModel>> chunks_;
+  std::map<std::pair<int64_t, int64_t>, Flow> flows_;  // by chunk and piece
+  std::list<Sent> sent_;                               // the oldest first
+  double loss_ = 0;
+  double idle_s_ = 0;
+  double train_s_ = 0;
+  int64_t most_in_flight_ = 0;
+};
+
+}  // namespace mgt::strategy
