@@ -3,8 +3,10 @@
 #include "config/writer.h"
 #include "config_arguments.h"
 #include "core/text.h"
+#include "launch/placement.h"
 #include "launch/rank.h"
 #include "program.h"
+#include "strategy/entry.h"
 
 #include <CLI/CLI.hpp>
 
@@ -20,10 +22,25 @@ namespace {
 struct ShowOptions {
   ConfigArguments config;
   bool no_origins = false;
+  bool schedule = false;
 };
+
+ExitCode show_schedule(const config::Config& config) {
+  const strategy::Entry& entry = strategy::entry_of(config);
+  if (!entry.draw_schedule) {
+    config.error_at("strategy.name",
+                    entry.variant.name + " has no schedule; --schedule draws that of pipeline or hybrid");
+  }
+  launch::check(config);
+  const launch::Placement placement = launch::decide(config, launch::this_machine(config)).placement;
+  std::cout << entry.draw_schedule(config, static_cast<int64_t>(placement.devices.size()), placement.batch.accumulate)
+            << std::flush;
+  return ExitCode::done;
+}
 
 ExitCode show(const Program& program, const ShowOptions& options) {
   const config::Config config = read_config(program, options.config);
+  if (options.schedule) return show_schedule(config);
   std::cout << config::to_yaml(launch::schema(), config, !options.no_origins) << std::flush;
   return ExitCode::done;
 }
@@ -100,6 +117,7 @@ void add_show(CLI::App& parent, Program& program) {
   const auto options = std::make_shared<ShowOptions>();
   command->add_option("NAME,--config", options->config.name, "A YAML file, or one of the shipped configs")->required();
   options->config.add_overrides(*command);
+  command->add_flag("--schedule", options->schedule, "Draw in what order each stage of a pipeline takes its pieces");
   command->add_flag("--no-origins", options->no_origins, "The values alone");
   command->callback([options, &program] { program.action = [options, &program] { return show(program, *options); }; });
 }

@@ -28,13 +28,15 @@ enum class Ranks { one_process, one_per_device };
 struct Entry {
   config::Variant variant;  // name, one-line summary, its own options, checks
   Ranks ranks;
-  bool splits_batch = true;       // each device gets its own rows; false: every device sees the whole batch
+  bool splits_batch = true;  // each device gets its own rows; false: every device sees the whole batch
   // Where several devices share rows: how many sets of rows there are.
   int64_t (*data_ranks)(const config::Config& config, int64_t devices) = nullptr;
   bool can_be_invariant = false;  // knows `determinism: invariant` (parts/virtual_shards.h)
   // What only model and devices ("cpu", "cuda:0") show to be wrong; ConfigError.
   void (*check_devices)(const config::Config& config, const model::Model& model,
                         const std::vector<std::string>& devices) = nullptr;
+  // Its schedule as text, of a step of so many pieces, where it has one.
+  std::string (*draw_schedule)(const config::Config& config, int64_t devices, int64_t pieces) = nullptr;
   std::unique_ptr<Strategy> (*make)(const Context& context);
 };
 

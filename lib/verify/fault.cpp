@@ -46,6 +46,9 @@ class FaultyCommunicator final : public comm::Communicator {
     if (fault_.after_reduce && operation.kind == comm::Collective::all_reduce) {
       then = [this, sum = operation.output, own = operation.input.clone()]() mutable { fault_.after_reduce(sum, own); };
     }
+    if (fault_.received && operation.kind == comm::Collective::recv) {
+      then = [this, message = operation.output]() mutable { fault_.received(message); };
+    }
     return std::make_unique<Passed>(pass_on(operation), std::move(then));
   }
 

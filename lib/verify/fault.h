@@ -22,6 +22,7 @@ struct Fault {
   std::function<double(double right, int64_t step)> lr;   // of a step, from 0
   std::function<void(at::Tensor& part)> before_reduce;    // changes what this rank gives to an all-reduce
   std::function<void(at::Tensor& parts)> before_scatter;  // ... and to a reduce-scatter: the parts of all ranks
+  std::function<void(at::Tensor& message)> received;      // changes what came from another rank
   // Changes what an all-reduce brings; `own` is what this rank gave.
   std::function<void(at::Tensor& sum, const at::Tensor& own)> after_reduce;
   std::function<int(const comm::Operation&)> times;  // how often a collective happens: 0 it is lost, 2 it is done twice

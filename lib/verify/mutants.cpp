@@ -141,11 +141,14 @@ Fault mean_of_means(int64_t, int64_t devices) {
               }};
 }
 
-bool is_loss_and_squares(const at::Tensor& message) { return message.numel() == 2 && message.is_floating_point(); }
+// {loss, sum of squares}; a pipeline adds its idle time.
+bool is_step_message(const at::Tensor& message) {
+  return (message.numel() == 2 || message.numel() == 3) && message.scalar_type() == at::kDouble && message.dim() == 1;
+}
 
 // Neither a loss nor counts.
 bool is_bucket(const Operation& operation) {
-  return operation.kind == Collective::all_reduce && operation.input.numel() > 2 && operation.input.is_floating_point();
+  return operation.kind == Collective::all_reduce && operation.input.numel() > 3 && operation.input.is_floating_point();
 }
 
 // What becomes of the bucket that is reduced first in each step.
@@ -167,17 +170,34 @@ Fault skipped_microbatch(int64_t, int64_t) {
   return {.shard = [](Range right, int64_t) { return Range{right.begin, right.end - (right.size() + 2) / 3}; }};
 }
 
+// Every second activation or gradient that comes is that which came before it.
+Fault another_microbatch(int64_t, int64_t) {
+  const auto last = std::make_shared<at::Tensor>();
+  return {.received = [last](at::Tensor& message) {
+    const at::Tensor now = message.clone();
+    if (last->defined() && last->sizes() == message.sizes()) message.copy_(*last);
+    *last = now;
+  }};
+}
+
+// Replicated gradients of each data rank count: of two that is twice.
+Fault counted_twice(int64_t, int64_t) {
+  return {.after_reduce = [](at::Tensor& sum, const at::Tensor&) {
+    if (is_step_message(sum)) sum[1].mul_(2.0);
+  }};
+}
+
 // Of the step's message {loss, sum of squares}, the ranks' sums of squares do not become one.
 Fault local_norm(int64_t, int64_t) {
   return {.after_reduce = [](at::Tensor& sum, const at::Tensor& own) {
-    if (is_loss_and_squares(sum)) sum[1].copy_(own[1]);
+    if (is_step_message(sum)) sum[1].copy_(own[1]);
   }};
 }
 
 // A padding of ones, as one rank has it.
 Fault counted_padding(int64_t, int64_t) {
   return {.after_reduce = [](at::Tensor& sum, const at::Tensor&) {
-    if (is_loss_and_squares(sum)) sum[1].add_(1.0);
+    if (is_step_message(sum)) sum[1].add_(1.0);
   }};
 }
 
@@ -242,7 +262,7 @@ std::string with_init(const config::Config& config, bool) {
 
 using Names = std::vector<std::string>;
 const Names kReplicated = {"scratch", "data_parallel", "ddp"};  // a whole replica on each device
-const Names kEveryWay = {"scratch", "data_parallel", "ddp", "zero"};
+const Names kEveryWay = {"scratch", "data_parallel", "ddp", "zero", "pipeline"};
 
 std::vector<Mutant> make_mutants() {
   const Names ranks = {"ddp", "zero"}, buckets = {"ddp"}, shared = {"zero"}, in_turn = {"scratch"};
@@ -305,7 +325,11 @@ std::vector<Mutant> make_mutants() {
        kEveryWay,
        {"accumulate=3"},
        [](int64_t, int64_t) { return scaled(1.0 / 3); }},
-      {"skipped_microbatch", "the last piece of each window is lost", ranks, {"accumulate=3"}, skipped_microbatch},
+      {"skipped_microbatch",
+       "the last piece of each window is lost",
+       {"ddp", "zero", "pipeline"},
+       {"accumulate=3"},
+       skipped_microbatch},
       {"clip_by_the_local_norm", "a rank clips by the norm of its own part", shared, {"clip.norm=0.01"}, local_norm},
       {"padding_counted", "padding counts in the norm", shared, {"clip.norm=0.01"}, counted_padding},
       {"schedule_per_rank",
@@ -313,6 +337,17 @@ std::vector<Mutant> make_mutants() {
        kEveryWay,
        {"schedule={name: exponential, gamma: 0.5}"},
        schedule_by_rank},
+      {"another_microbatch",
+       "a stage takes the activation or the gradient of another piece",
+       {"pipeline", "hybrid"},
+       {"strategy.microbatches=4"},
+       another_microbatch},
+      {"stale_stage", "the weights of a stage are those of steps ago", {"pipeline"}, {}, first_replica_alone},
+      {"counted_twice",
+       "replicated gradients count in the norm once a data rank",
+       {"hybrid"},
+       {"clip.norm=0.01"},
+       counted_twice},
       {"missing_all_gather", "updated parameters stay with their owner", shared, {}, missing_all_gather},
       {"shard_off_by_one",
        "each rank's part of the gradient begins one element too late",
@@ -331,7 +366,9 @@ const std::vector<Mutant>& mutants() {
 }
 
 Case case_of(const Mutant& mutant, const std::string& strategy) {
-  Case one{.overrides = {"strategy=" + strategy, "launch=threads"}, .world = kDevices};
+  const bool in_two_axes = strategy == "hybrid";
+  Case one{.overrides = {"strategy=" + strategy, "launch=threads"}, .world = in_two_axes ? 4 : kDevices};
+  if (in_two_axes) one.overrides.push_back("strategy.pipeline=2");
   one.overrides.insert(one.overrides.end(), mutant.overrides.begin(), mutant.overrides.end());
   return one;
 }

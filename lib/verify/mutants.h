@@ -22,7 +22,7 @@ struct Mutant {
 // All mutants, in the order of the table.
 const std::vector<Mutant>& mutants();
 
-// The run of a mutant under one of its strategies, on three devices.
+// The run of a mutant under one of its strategies, on three devices; of a hybrid on two times two.
 Case case_of(const Mutant& mutant, const std::string& strategy);
 
 }  // namespace mgt::verify

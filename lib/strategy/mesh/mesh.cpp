@@ -1,5 +1,6 @@
 #include "strategy/mesh/mesh.h"
 
+#include "core/clock.h"
 #include "strategy/mesh/stage.h"
 #include "strategy/parts/balance.h"
 #include "strategy/parts/microbatches.h"
@@ -76,16 +77,34 @@ class Mesh final : public Strategy {
  private:
   // Both leave the mean gradient of the global batch where this rank updates it.
   StepResult compute_in_pieces(const data::Batch& own, int64_t samples) {
+    const double began_s = real_clock().now_s();
     const double loss = stage_.train(own, samples, pieces_of(samples, data_ranks_, micro_batch_));
     double squares = 0;
     for (const auto& chunk : stage_.chunks()) squares += chunk->sum_of_squares();
     const bool whole = stage_.chunks().front()->has_whole_gradients();
     const bool counts = !whole || axes_.is_first_of_data();  // replicated gradients count once
-    at::Tensor sums = at::tensor({loss, counts ? squares : 0.0}, at::kDouble).to(device_);
+    const std::vector<double> sums = sum_over_world({loss, counts ? squares : 0.0}, began_s);
+    const double all_squares = whole && axes_.stages() == 1 ? squares : sums[1];
+    return {.loss = sums[0], .gradient_norm = std::sqrt(all_squares)};
+  }
+
+  // A stage that has done its part waits here for the others: that is idle time too. Stages tell each other that of the
+  // steps before.
+  std::vector<double> sum_over_world(std::vector<double> own, double step_began_s) {
+    const bool in_stages = axes_.stages() > 1;
+    if (in_stages) own.push_back(idle_s_);
+    const double began_s = real_clock().now_s();
+    at::Tensor sums = at::tensor(own, at::kDouble).to(device_);
     axes_.world().all_reduce(sums).wait();
     sums = sums.cpu();
-    const double all_squares = whole && axes_.stages() == 1 ? squares : sums[1].item<double>();
-    return {.loss = sums[0].item<double>(), .gradient_norm = std::sqrt(all_squares)};
+    if (in_stages) {
+      const double now_s = real_clock().now_s();
+      if (step_s_ > 0) idle_share_ = sums[2].item<double>() / (step_s_ * static_cast<double>(axes_.world().size()));
+      wait_s_ += now_s - began_s;
+      idle_s_ = stage_.idle_s() + wait_s_;
+      step_s_ += now_s - step_began_s;
+    }
+    return {sums[0].item<double>(), sums[1].item<double>()};
   }
 
   StepResult compute_along_tree(const data::Batch& own, int64_t samples) {
@@ -125,6 +144,10 @@ class Mesh final : public Strategy {
   StepCount steps_;
   std::optional<VirtualShards> virtual_shards_;
   bool statistics_differ_ = true;
+  double wait_s_ = 0;  // for other ranks at the end of steps, since construction
+  double idle_s_ = 0;  // that, and for other stages within steps
+  double step_s_ = 0;  // all of the steps
+  double idle_share_ = 0;
 };
 
 std::vector<Note> Mesh::notes() const {
@@ -148,7 +171,7 @@ std::vector<Note> Mesh::notes() const {
   if (sharing_.shares_gradients()) add("gradients on their way at most", bytes.buckets_peak);
   if (axes_.stages() > 1) {
     notes.push_back({"pieces in flight at most", static_cast<double>(stage_.most_in_flight()), ""});
-    notes.push_back({"idle", 100 * stage_.idle_s() / stage_.train_s(), "%"});
+    notes.push_back({"idle, mean of all ranks", 100 * idle_share_, "%"});
   }
   return notes;
 }

@@ -67,4 +67,14 @@ void check_parts(const config::Config& config, const model::Model& model, int64_
   }
 }
 
+std::string drawn_schedule(const config::Config& config, int64_t stages, int64_t pieces) {
+  const auto timeline = simulate(pipeline_of(config, stages), pieces);
+  const double p = static_cast<double>(stages), m = static_cast<double>(pieces);
+  return concat(section_of(config).text("schedule"), ", ", counted(stages, "stage"), ", ", counted(pieces, "piece"),
+                "; a number is a piece's forward, one with dashes its backward, a dot idle time\n", drawn(timeline),
+                "idle: ", brief(100 * idle_share(timeline)),
+                " % if a backward takes two forwards and sending no time; (p - 1) / (m + p - 1) is ",
+                brief(100 * (p - 1) / (m + p - 1)), " %\n");
+}
+
 }  // namespace mgt::strategy

@@ -17,6 +17,9 @@ Pipeline pipeline_of(const config::Config& config, int64_t stages);
 // The blocks of each part as `split` says; empty: balanced.
 std::vector<Range> cut_of(const config::Config& config);
 
+// The schedule of a full step, and its idle share: simulated, and by formula.
+std::string drawn_schedule(const config::Config& config, int64_t stages, int64_t pieces);
+
 // ConfigError, at `key` where there are more parts than the model has blocks.
 void check_parts(const config::Config& config, const model::Model& model, int64_t stages, const std::string& key);
 

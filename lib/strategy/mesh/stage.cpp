@@ -41,7 +41,6 @@ Stage::Stage(const Context& context, const Sharing& sharing, const Pipeline& pip
 }
 
 double Stage::train(const data::Batch& own, int64_t samples, int64_t pieces) {
-  const double began_s = real_clock().now_s();
   loss_ = 0;
   for (const auto& model : chunks_) model->begin_step();
   for (const Action& action : actions_of(pipeline_, axes_.stage(), pieces)) {
@@ -52,7 +51,6 @@ double Stage::train(const data::Batch& own, int64_t samples, int64_t pieces) {
   }
   for (const auto& model : chunks_) model->finish_gradients();
   wait_for_sent(0);
-  train_s_ += real_clock().now_s() - began_s;
   return loss_;
 }
 
@@ -98,6 +96,7 @@ void Stage::backward(const Action& action, bool last) {
 
 EvalCounts Stage::evaluate(const data::Batch& own) {
   const at::NoGradGuard no_grad;
+  const double idle_while_training_s = idle_s_;
   EvalCounts counts;
   for (int64_t index = 0; index < pipeline_.chunks; ++index) {
     const int64_t part = part_of(index);
@@ -112,6 +111,7 @@ EvalCounts Stage::evaluate(const data::Batch& own) {
       counts = {.correct = model::count_correct(output, own.targets), .total = own.size()};
   }
   wait_for_sent(0);
+  idle_s_ = idle_while_training_s;
   return counts;
 }
 

@@ -30,8 +30,7 @@ class Stage {
   const std::vector<std::unique_ptr<SharedModel>>& chunks() const { return chunks_; }
   bool is_last() const { return axes_.stage() + 1 == axes_.stages(); }
 
-  double idle_s() const { return idle_s_; }    // waiting for other stages while training, since construction
-  double train_s() const { return train_s_; }  // all of it
+  double idle_s() const { return idle_s_; }  // waiting for other stages while training, since construction
   int64_t most_in_flight() const { return most_in_flight_; }  // pieces whose activations were held at once
 
  private:
@@ -65,7 +64,6 @@ class Stage {
   std::list<Sent> sent_;                               // the oldest first
   double loss_ = 0;
   double idle_s_ = 0;
-  double train_s_ = 0;
   int64_t most_in_flight_ = 0;
 };
 

@@ -79,6 +79,8 @@ const Entry entry = {
     .ranks = Ranks::one_per_device,
     .data_ranks = data_degree,
     .check_devices = check_devices,
+    .draw_schedule = [](const config::Config& config, int64_t,
+                        int64_t pieces) { return drawn_schedule(config, degree(config, "pipeline"), pieces); },
     .make = make,
 };
 

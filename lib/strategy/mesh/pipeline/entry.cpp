@@ -45,6 +45,7 @@ const Entry entry = {
     .ranks = Ranks::one_per_device,
     .splits_batch = false,
     .check_devices = check_devices,
+    .draw_schedule = drawn_schedule,
     .make = make,
 };
 
