@@ -41,7 +41,9 @@ const char* name_of(Quantity quantity) {
 }
 
 double Bounds::of(Quantity quantity, const std::string& tensor) const {
-  if (quantity == Quantity::evaluation) return 0;
+  if (quantity == Quantity::evaluation) {
+    return std::ranges::any_of(learned, [](const auto& entry) { return std::isinf(entry.second); }) ? 1 : 0;
+  }
   const auto more = learned.find({quantity, tensor});
   return more == learned.end() ? base : std::max(base, more->second);
 }

@@ -25,7 +25,7 @@ struct Difference {
 };
 
 // How large a difference may be: `base`, or more where rounding alone was seen to make more of one tensor. Evaluation
-// counts must be equal.
+// counts must be equal; one row may fall on the other side where rounding decides some tensor altogether.
 struct Bounds {
   double base = 0;
   std::map<std::pair<Quantity, std::string>, double> learned = {};

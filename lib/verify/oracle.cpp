@@ -10,6 +10,8 @@
 #include "torch_pch.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <list>
 
 namespace mgt::verify {
@@ -72,9 +74,9 @@ class Comparer final : public Sink {
   void evaluation(const train::EpochRecord& record) override {
     if (!record.evaluated) return;
     const strategy::EvalCounts& right = expected_.evaluations.at(epoch_++);
-    const bool equal = record.test_correct == right.correct && record.test_total == right.total;
-    findings_.add(Quantity::evaluation,
-                  {.size = equal ? 0.0 : 1.0, .step = static_cast<int64_t>(epoch_), .rank = rank_});
+    const auto rows = static_cast<double>(std::abs(record.test_correct - right.correct));
+    const double size = record.test_total == right.total ? rows : std::numeric_limits<double>::infinity();
+    findings_.add(Quantity::evaluation, {.size = size, .step = static_cast<int64_t>(epoch_), .rank = rank_});
   }
 
  private:
@@ -159,13 +161,13 @@ Trace record(const config::Config& config, const Data& data, const Reference& re
   Recorder recorder;
   MakeStrategy make;
   const int64_t batch_size = placement.batch.batch_size;
-  if (!reference.sets.is_whole(batch_size)) {
-    make = [sets = reference.sets](const strategy::Entry&, const strategy::Context& context) {
-      return make_reference(context, sets);
+  if (!reference.sets.is_whole(batch_size) || reference.otherwise_rounded) {
+    make = [reference](const strategy::Entry&, const strategy::Context& context) {
+      return make_reference(context, reference.sets, reference.otherwise_rounded);
     };
   }
   Fault other_order;
-  if (reference.reversed) {
+  if (reference.otherwise_rounded) {
     other_order.order = [batch_size, reference](data::Order order) {
       return reversed_in_sets(std::move(order), batch_size, reference.sets);
     };

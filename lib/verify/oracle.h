@@ -17,8 +17,9 @@ namespace mgt::verify {
 
 // How the gradients and the statistics of one device are computed that a run must equal.
 struct Reference {
-  RowSets sets = {};      // which rows share BatchNorm statistics; by default all of a batch
-  bool reversed = false;  // the rows of each set in reverse: the same function, summed in another order
+  RowSets sets = {};  // which rows share BatchNorm statistics; by default all of a batch
+  // The rows of each set in reverse, and gradients divided at the end: the same function, but for rounding.
+  bool otherwise_rounded = false;
 };
 
 using Data = std::shared_ptr<const data::Splits>;

@@ -26,9 +26,10 @@ data::Batch rows_of(const data::Batch& batch, const std::vector<Range>& ranges) 
 
 class OneDevice final : public strategy::Strategy {
  public:
-  OneDevice(const strategy::Context& context, const RowSets& sets)
+  OneDevice(const strategy::Context& context, const RowSets& sets, bool divides_late)
       : worker_(context, context.devices.front()),
         sets_(sets),
+        divides_late_(divides_late),
         statistics_(static_cast<std::size_t>(sets.together ? 1 : sets.shards)) {
     statistics_[0] = worker_.replica().buffers();
     share_first();
@@ -46,7 +47,13 @@ class OneDevice final : public strategy::Strategy {
       if (rows.size() == 0) continue;
       const at::Tensor outputs =
           model::forward(worker_.replica().model(), rows.inputs, {worker_.replica().parameter_views(), statistics}, {});
-      loss += strategy::backward(worker_.replica().model().loss, outputs, rows.targets, input.samples);
+      loss +=
+          strategy::backward(worker_.replica().model().loss, outputs, rows.targets, divides_late_ ? 1 : input.samples);
+    }
+    if (divides_late_) {
+      const at::NoGradGuard no_grad;
+      worker_.replica().gradients().div_(input.samples);
+      loss /= static_cast<double>(input.samples);
     }
     if (input.probe) input.probe->gradients_ready(0, worker_.parameters());
     const double norm = std::sqrt(worker_.sum_of_squares());
@@ -72,6 +79,7 @@ class OneDevice final : public strategy::Strategy {
 
   strategy::Worker worker_;
   RowSets sets_;
+  bool divides_late_;
   std::vector<Buffers> statistics_;  // by replica; the first are the worker's own
 };
 
@@ -111,8 +119,9 @@ bool has_local_statistics(const config::Config& config, int64_t devices) {
   return model.buffer_count() > 0 && !model.sync_statistics && strategy::data_ranks(config, devices) > 1;
 }
 
-std::unique_ptr<strategy::Strategy> make_reference(const strategy::Context& context, const RowSets& sets) {
-  return std::make_unique<OneDevice>(context, sets);
+std::unique_ptr<strategy::Strategy> make_reference(const strategy::Context& context, const RowSets& sets,
+                                                   bool divides_late) {
+  return std::make_unique<OneDevice>(context, sets, divides_late);
 }
 
 }  // namespace mgt::verify

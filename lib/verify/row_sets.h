@@ -28,6 +28,8 @@ RowSets row_sets_of(const config::Config& config, int64_t devices);
 // Whether each replica has statistics of its own.
 bool has_local_statistics(const config::Config& config, int64_t devices);
 
-std::unique_ptr<strategy::Strategy> make_reference(const strategy::Context& context, const RowSets& sets);
+// `divides_late`: gradients are divided by the number of samples, not the loss: the same function, otherwise rounded.
+std::unique_ptr<strategy::Strategy> make_reference(const strategy::Context& context, const RowSets& sets,
+                                                   bool divides_late);
 
 }  // namespace mgt::verify

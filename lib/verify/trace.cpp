@@ -64,6 +64,21 @@ Difference measure(double value, double expected) {
   return difference;
 }
 
+std::set<std::string> zero_but_for_rounding(const Trace& trace) {
+  constexpr double kRounding = 1e-5;  // fp32's, over a chain of layers; no gradient that trains anything is as small
+  std::set<std::string> names;
+  for (const auto& [name, gradient] : trace.steps.front().gradients) names.insert(name);
+  for (const StepTrace& step : trace.steps) {
+    const double all = norm_of(step.gradients);
+    std::erase_if(names, [&](const std::string& name) {
+      const at::Tensor& gradient = step.gradients.at(name);
+      const double rounding = gradient.scalar_type() == at::kDouble ? kRounding * kRounding : kRounding;
+      return gradient.to(at::kDouble).norm().item<double>() > rounding * all;
+    });
+  }
+  return names;
+}
+
 void compare(const Trace& value, const Trace& expected, Differences& differences) {
   for (std::size_t step = 0; step < expected.steps.size(); ++step) {
     const StepTrace &a = value.steps.at(step), &b = expected.steps[step];

@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ Quantity quantity_of(model::StateKind kind);
 // other.
 Difference measure(const at::Tensor& value, const at::Tensor& expected, double all);
 Difference measure(double value, double expected);
+
+// Tensors whose gradient is smaller in every step than rounding makes the whole gradient differ.
+std::set<std::string> zero_but_for_rounding(const Trace& trace);
 
 // The largest difference over the steps between two runs, by quantity and tensor.
 using Differences = std::map<std::pair<Quantity, std::string>, double>;

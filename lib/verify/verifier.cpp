@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 namespace mgt::verify {
 namespace {
@@ -24,7 +25,7 @@ constexpr int64_t kStepsPerEpoch = 3;                     // two full batches an
 
 constexpr double kBound = 1e-12, kBatchNormBound = 1e-11;  // fp64
 constexpr double kBoundFp32 = 1e-6;
-constexpr double kNoiseFactor = 64;                               // over what one other order of summation makes
+constexpr double kNoiseFactor = 64;                               // over what rounding otherwise made of one device
 constexpr double kUndetermined = 1e-6, kUndeterminedFp32 = 1e-3;  // noise that leaves nothing to compare
 
 // The size of the short last batch: as large as a third of a batch, and not a multiple of any number of devices.
@@ -40,7 +41,7 @@ int64_t short_batch(int64_t batch_size, const std::vector<int64_t>& worlds) {
 
 std::string key_of(const std::vector<std::string>& overrides, const Reference& kind) {
   return concat(join(overrides, "\n"), "\n", kind.sets.shards, " ", kind.sets.together, " ", kind.sets.micro_batch, " ",
-                kind.reversed);
+                kind.otherwise_rounded);
 }
 
 // The same run on one device.
@@ -60,7 +61,9 @@ std::vector<std::string> cpus(int64_t count) {
 
 double Verdict::largest_size() const {
   double size = 0;
-  for (const auto& [quantity, difference] : largest) size = std::max(size, difference.size);
+  for (const auto& [quantity, difference] : largest) {
+    if (quantity != Quantity::evaluation) size = std::max(size, difference.size);  // which counts rows
+  }
   return size;
 }
 
@@ -126,15 +129,28 @@ const Trace& Verifier::reference(const std::vector<std::string>& overrides, cons
   return kept->second;
 }
 
-// Where rounding has its say, the bound is a multiple of what another order of summation does. Where it decides alone,
-// as for a bias before BatchNorm under Adam (its gradient is zero, and Adam divides by its size), nothing can be
-// compared.
+// Where rounding has its say, the bound is a multiple of what other rounding does. Where it decides alone, nothing can
+// be compared: so a bias before BatchNorm under Adam, since its gradient is zero, and Adam divides by its size.
 void Verifier::learn(Bounds& bounds, const std::vector<std::string>& overrides, const RowSets& sets) {
+  const double most = request_.precision == "fp32" ? kUndeterminedFp32 : kUndetermined;
+  const Trace& expected = reference(overrides, {.sets = sets});
+  const std::set<std::string> without_gradient = zero_but_for_rounding(expected);
+  const auto is_decided = [&](Quantity quantity, const std::string& tensor) {
+    return (quantity == Quantity::parameters || quantity == Quantity::optimizer_state) &&
+           std::ranges::any_of(without_gradient, [&](const std::string& name) {
+             return tensor == name || tensor.starts_with(name + ".");
+           });
+  };
   Differences noise;
-  verify::compare(reference(overrides, {.sets = sets, .reversed = true}), reference(overrides, {.sets = sets}), noise);
+  verify::compare(reference(overrides, {.sets = sets, .otherwise_rounded = true}), expected, noise);
+  double decided_noise = 0;  // running means follow the biases before them
   for (const auto& [what, size] : noise) {
-    const bool undetermined = size > (request_.precision == "fp32" ? kUndeterminedFp32 : kUndetermined);
-    bounds.learned[what] = undetermined ? std::numeric_limits<double>::infinity() : kNoiseFactor * size;
+    if (is_decided(what.first, what.second)) decided_noise = std::max(decided_noise, size);
+  }
+  for (const auto& [what, size] : noise) {
+    const double seen = what.first == Quantity::buffers ? std::max(size, decided_noise) : size;
+    const bool undetermined = is_decided(what.first, what.second) || seen > most;
+    bounds.learned[what] = undetermined ? std::numeric_limits<double>::infinity() : kNoiseFactor * seen;
   }
 }
 
