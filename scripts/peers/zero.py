@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""ddp and ZeRO 1 to 3: equal to one device, bytes of a rank, bytes sent, images/s; measured and by formula, with peers.
+
+  scripts/peers/zero.py                              resnet18 on 2 and 4 ranks
+  scripts/peers/zero.py --models lenet,resnet18,vit  more models
+  scripts/peers/zero.py --python VENV/bin/python     DeepSpeed and FSDP2 in the same run
+  scripts/peers/zero.py --out zero.json              keep the figures
+
+Every strategy trains the same synthetic rows with Adam, fp32, one thread a rank, over Gloo. A round runs all of them,
+one after another, in turning order, so that a ratio's two sides lie close in time; the ratio is the median over the
+rounds, with its quartiles. The first epoch of a run warms up and does not count. Bytes must be those of the formulas
+(Rajbhandari et al., SC 2020), else the command fails: P parameters of b bytes, k ranks, 2bP of Adam's state.
+
+            parameters   gradients   optimizer   sent by a rank in a step
+  ddp       bP           bP          2bP         2(k-1)/k bP
+  ZeRO-1    bP           bP          2bP/k       2(k-1)/k bP
+  ZeRO-2    bP           bP/k        2bP/k       2(k-1)/k bP
+  ZeRO-3    bP/k         bP/k        2bP/k       3(k-1)/k bP; and the largest block while it is gathered
+
+Units are padded to whole cache lines and to equal parts: the padding is counted with P. Two doubles more are
+all-reduced in each step, the loss and the gradient's square. What gathers early or travels holds memory for a moment;
+that is told beside. `equal` is `mgt verify` in fp64; ResNet-18 narrow there, its BatchNorm synchronised.
+
+The peers (sharded.py) need an interpreter with torch and deepspeed; without it, their part is left out:
+  python3 -m venv VENV && VENV/bin/pip install torch==2.11.0 numpy setuptools wheel ninja
+  DS_BUILD_OPS=0 DS_ACCELERATOR=cpu VENV/bin/pip install --no-build-isolation deepspeed==0.19.8
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+REPOSITORY = os.path.dirname(os.path.dirname(FOLDER))
+ITEM = 4                # bytes of an fp32
+SUMS = 2 * 8            # bytes of the doubles that each step all-reduces
+STAGES = {"ddp": 0, "ZeRO-1": 1, "ZeRO-2": 2, "ZeRO-3": 3}
+PARAMETERS = {"lenet": 129_068, "resnet18": 11_175_818, "vit": 204_810}
+LARGEST_BLOCK = {"lenet": 800 * 128 + 128, "resnet18": 2 * (512 * 512 * 9 + 512 + 2 * 512),
+                 "vit": 12 * 64 * 64 + 8 * 64 + 4 * 64}
+NARROW = {"resnet18": "{name: resnet18, bn: sync, channels: [8, 16], blocks: [1, 1]}"}
+PEERS = ("resnet18", "lenet")
+
+
+def strategy_of(name):
+    return f"{{name: zero, stage: {STAGES[name]}}}" if STAGES[name] else "ddp"
+
+
+def call(command):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"zero.py: exit {done.returncode} of {' '.join(command)}\n{(done.stdout + done.stderr)[-2000:]}")
+    return done.stdout
+
+
+def mgt(args, verb, settings, *more):
+    command = [args.mgt, verb, "--config", os.path.join(REPOSITORY, "configs", "zero_2gpu.yaml"), *more]
+    for key, value in settings.items():
+        command += ["--set", f"{key}={value}"]
+    return call(command)
+
+
+# ---------------------------------------------------------------- one strategy
+def verified(args, model, name, ranks):
+    """The number of runs that were compared; `mgt verify` fails where one differs."""
+    settings = {"data": "synthetic", "model": NARROW.get(model, model), "strategy": strategy_of(name)}
+    printed = mgt(args, "verify", settings, "--world", str(ranks))
+    return sum(line.endswith(": equal") for line in printed.splitlines())
+
+
+def trained(args, model, name, ranks, epochs, **more):
+    """Seconds of a step in each epoch, and the summary of the run."""
+    batch = args.per_rank * ranks
+    settings = {"model": model, "strategy": strategy_of(name), "devices": ranks, "threads": 1, "launch": "processes",
+                "comm.backend": "gloo", "batch_size": batch, "epochs": epochs,
+                "data": f"{{name: synthetic, train: {batch * args.steps}, test: {ranks}}}"} | more
+    with tempfile.TemporaryDirectory() as folder:
+        run = os.path.join(folder, "run")
+        summary = json.loads(mgt(args, "train", settings, "--json", "--run-dir", run).splitlines()[-1])
+        with open(os.path.join(run, "metrics.jsonl")) as f:
+            records = [record for record in map(json.loads, f) if record["event"] == "epoch"]
+    return [record["train_s"] / args.steps for record in records], summary
+
+
+def bytes_of(summary, ranks):
+    notes = {key: int(text.split()[0]) for key, text in summary["notes"].items() if text.endswith("bytes")}
+    found = {key: notes[f"{key} of a rank"] for key in ("parameters", "gradients", "optimizer state")}
+    sent = summary["bytes_per_step"]                       # by all ranks
+    assert sent % ranks == 0, "ranks send different numbers of bytes"
+    return found | {"sent": sent // ranks}, notes
+
+
+def formula(stage, ranks, whole):
+    part = whole // ranks
+    return {"parameters": part if stage >= 3 else whole, "gradients": part if stage >= 2 else whole,
+            "optimizer state": 2 * (part if stage >= 1 else whole),
+            "sent": (3 if stage >= 3 else 2) * (ranks - 1) * part + 2 * (ranks - 1) * SUMS // ranks}
+
+
+def check_bytes(model, name, ranks, summary):
+    """The bytes of a rank, which are those of the formula to the byte."""
+    found, notes = bytes_of(summary, ranks)
+    expected = formula(STAGES[name], ranks, ITEM * PARAMETERS[model] + notes["padding"])
+    if found != expected:
+        sys.exit(f"zero.py: {model}, {name} on {ranks} ranks: {found}, but by formula {expected}")
+    return {"bytes": found, "padding": notes["padding"], "gathered at most": notes.get("gathered at most", 0),
+            "gradients on their way at most": notes.get("gradients on their way at most", 0)}
+
+
+def check_largest_block(args, model, ranks):
+    """Without a block gathered early, stage 3 holds one block at a time."""
+    early = "{name: zero, stage: 3, overlap_comm: false}"
+    _, summary = trained(args, model, "ZeRO-3", ranks, 1, strategy=early, max_steps=1)
+    gathered = int(summary["notes"]["gathered at most"].split()[0])
+    least = ITEM * LARGEST_BLOCK[model]
+    if not least <= gathered < least + int(summary["notes"]["padding"].split()[0]) + 64 * ranks:
+        sys.exit(f"zero.py: {model} on {ranks} ranks gathers {gathered} bytes, but the largest block has {least}")
+    return {"one block": gathered}
+
+
+# ---------------------------------------------------------------- all of them in turn
+def quartiles(values):
+    if len(values) < 2:
+        return {"q1": values[0], "median": values[0], "q3": values[0], "n": len(values)}
+    q1, median, q3 = statistics.quantiles(values, n=4, method="inclusive")
+    return {"q1": round(q1, 4), "median": round(median, 4), "q3": round(q3, 4), "n": len(values)}
+
+
+def measure(args, model, ranks):
+    names = list(STAGES)
+    seconds = {name: [] for name in names}
+    facts = {}
+    for turn in range(args.rounds):
+        order = names[turn % len(names):] + names[:turn % len(names)]
+        for name in order if turn % 2 == 0 else order[::-1]:
+            steps, summary = trained(args, model, name, ranks, 1 + args.epochs)
+            seconds[name].append(statistics.median(steps[1:]))
+            facts[name] = check_bytes(model, name, ranks, summary)
+        print(f"{model}, {ranks} ranks, round {turn + 1}: " +
+              ", ".join(f"{name} {1e3 * seconds[name][-1]:.1f} ms" for name in names), file=sys.stderr, flush=True)
+    facts["ZeRO-3"] |= check_largest_block(args, model, ranks)
+    for name in names:
+        facts[name] |= {"verified": 0 if args.no_verify else verified(args, model, name, ranks),
+                        "ms": quartiles([1e3 * s for s in seconds[name]]),
+                        "images_per_s": round(args.per_rank * ranks / statistics.median(seconds[name]), 1),
+                        "time_over_ddp": quartiles([s / d for d, s in zip(seconds["ddp"], seconds[name])])}
+    return facts
+
+
+def peers_of(args, model, ranks):
+    """Ratios of the peers to torch's DDP, from blocks of steps in turn within one process a rank."""
+    command = [args.python, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks),
+               os.path.join(FOLDER, "sharded.py"), "--model", model, "--batch", str(args.per_rank),
+               "--rounds", str(args.peer_rounds)]
+    return json.loads(call(command).splitlines()[-1])
+
+
+def peers_there(args):
+    needs = "import torch.distributed.fsdp, deepspeed"
+    found = subprocess.run([args.python, "-c", needs], capture_output=True, text=True,
+                           env=os.environ | {"DS_ACCELERATOR": "cpu"})
+    if found.returncode:
+        print(f"zero.py: without peers: {args.python} cannot {needs}; --help says what to install", file=sys.stderr)
+    return found.returncode == 0
+
+
+# ---------------------------------------------------------------- tables
+def count(number):
+    return f"{number:,}"
+
+
+def spread(ratio):
+    return f"{ratio['median']:.2f} ({ratio['q1']:.2f} to {ratio['q3']:.2f})"
+
+
+def rows_of(model, ranks, facts):
+    for name, fact in facts.items():
+        kept = sum(value for key, value in fact["bytes"].items() if key != "sent")
+        moment = f" + {count(fact['gathered at most'])}" if fact["gathered at most"] else ""
+        equal = "not asked" if not fact["verified"] else "yes"
+        yield (f"| {model}, {ranks} | {name} | {equal} | {count(kept)}{moment} | {count(fact['bytes']['sent'])} | "
+               f"{fact['images_per_s']:.1f} | {spread(fact['time_over_ddp'])} |")
+
+
+def table(record):
+    lines = ["| model, ranks | strategy | equal to one device | bytes of a rank (+ gathered at most) | "
+             "bytes sent by a rank in a step | images/s | time over ddp |", "|---|---|---|---|---|---|---|"]
+    for case in record["mgt"]:
+        lines += rows_of(case["model"], case["ranks"], case["strategies"])
+    if record["peers"]:
+        lines += ["", "| model, ranks | peer | images/s | time over torch's DDP |", "|---|---|---|---|"]
+    for case in record["peers"]:
+        lines += [f"| {case['model']}, {case['world']} | {row['mode']} | {row['images_per_s']:.1f} | "
+                  f"{spread(row['time_over_first'])} |" for row in case["speed"]]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default="resnet18", help=f"of {', '.join(PARAMETERS)}")
+    parser.add_argument("--ranks", default="2,4")
+    parser.add_argument("--per-rank", type=int, default=16, help="images of a rank in a step")
+    parser.add_argument("--steps", type=int, default=6, help="steps of an epoch")
+    parser.add_argument("--epochs", type=int, default=2, help="epochs of a run that count")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--peer-rounds", type=int, default=12)
+    parser.add_argument("--no-verify", action="store_true")
+    parser.add_argument("--mgt", default=os.path.join(REPOSITORY, "build", "bin", "mgt"), help="the program")
+    parser.add_argument("--python", default=sys.executable, help="interpreter of the peers")
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--out", help="JSON file to write")
+    args = parser.parse_args()
+    if not os.access(args.mgt, os.X_OK):
+        sys.exit(f"zero.py: there is no program at {args.mgt}: scripts/setup builds it")
+    with_peers = not args.no_peers and peers_there(args)
+    record = {"script": "zero.py", "date": time.strftime("%Y-%m-%d"), "cores": os.cpu_count(), "mgt": [], "peers": []}
+    for model in args.models.split(","):
+        for ranks in map(int, args.ranks.split(",")):
+            record["mgt"].append({"model": model, "ranks": ranks, "strategies": measure(args, model, ranks)})
+            if with_peers and model in PEERS:
+                record["peers"].append({"model": model} | peers_of(args, model, ranks))
+    if args.out:
+        with open(args.out, "w") as f:
+            json.dump(record, f, indent=1)
+            f.write("\n")
+    print(table(record))
+
+
+if __name__ == "__main__":
+    main()
