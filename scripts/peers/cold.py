@@ -41,7 +41,7 @@ def child(folder, data):
     imported = time.monotonic() - imported
     rank, world = common.rank_world()
     torch.set_num_threads(1)
-    net = common.lenet()
+    net = common.build("lenet")
     if world > 1:
         dist.init_process_group("gloo")
         net = torch.nn.parallel.DistributedDataParallel(net)

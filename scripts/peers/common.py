@@ -1,4 +1,4 @@
-"""Shared by the peer scripts: the data, the book's LeNet, statistics and the report."""
+"""Shared by the peer scripts: the data, the book's LeNet and ResNet-18, statistics and the report."""
 import gzip
 import json
 import os
@@ -10,8 +10,9 @@ import time
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
-LENET_PARAMETERS = 129_068
+PARAMETERS = {"lenet": 129_068, "resnet18": 11_175_818}
 
 
 # ---------------------------------------------------------------- data
@@ -31,19 +32,44 @@ def training_set(folder):
 
 
 # ---------------------------------------------------------------- model
-def lenet(seed=0):
-    """The book's LeNet with N(0, 0.01) weights and zero biases."""
+def build(name, seed=0):
+    """The book's model with N(0, 0.01) weights and zero biases (BatchNorm keeps 1 and 0)."""
     torch.manual_seed(seed)
-    net = nn.Sequential(
-        nn.Conv2d(1, 20, 3), nn.ReLU(), nn.AvgPool2d(2),
-        nn.Conv2d(20, 50, 5), nn.ReLU(), nn.AvgPool2d(2),
-        nn.Flatten(), nn.Linear(800, 128), nn.ReLU(), nn.Linear(128, 10))
+    net = {"lenet": lenet, "resnet18": resnet18}[name]()
     for m in net.modules():
         if isinstance(m, (nn.Conv2d, nn.Linear)):
             nn.init.normal_(m.weight, std=0.01)
             nn.init.zeros_(m.bias)
-    assert sum(p.numel() for p in net.parameters()) == LENET_PARAMETERS
+    assert sum(p.numel() for p in net.parameters()) == PARAMETERS[name]
     return net
+
+
+def lenet():
+    return nn.Sequential(
+        nn.Conv2d(1, 20, 3), nn.ReLU(), nn.AvgPool2d(2),
+        nn.Conv2d(20, 50, 5), nn.ReLU(), nn.AvgPool2d(2),
+        nn.Flatten(), nn.Linear(800, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+class Residual(nn.Module):
+    def __init__(self, c_in, c_out, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(c_in, c_out, 3, stride=stride, padding=1)
+        self.bn1 = nn.BatchNorm2d(c_out)
+        self.conv2 = nn.Conv2d(c_out, c_out, 3, padding=1)
+        self.bn2 = nn.BatchNorm2d(c_out)
+        self.shortcut = nn.Conv2d(c_in, c_out, 1, stride=stride) if c_in != c_out else nn.Identity()
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        return F.relu(self.bn2(self.conv2(y)) + self.shortcut(x))
+
+
+def resnet18():
+    layers = [nn.Conv2d(1, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU()]
+    for c_in, c_out in ((64, 64), (64, 128), (128, 256), (256, 512)):
+        layers += [Residual(c_in, c_out, 1 if c_in == c_out else 2), Residual(c_out, c_out, 1)]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
 
 
 # ---------------------------------------------------------------- processes
