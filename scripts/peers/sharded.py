@@ -119,7 +119,8 @@ def main():
         first = seconds[modes[0]]
         speed = [{"mode": mode, "ms": common.quartiles([1e3 * s for s in found]),
                   "images_per_s": args.batch * world / common.quartiles(found)["median"],
-                  "time_over_first": common.quartiles([s / f for f, s in zip(first, found)])}
+                  "time_over_first": common.quartiles([s / f for f, s in zip(first, found)]),
+                  "quickest_over_first": min(found) / min(first)}
                  for mode, found in seconds.items()]
         common.report(args, {"world": world, "deepspeed": deepspeed.__version__, "speed": speed})
     dist.destroy_process_group()

@@ -8,7 +8,8 @@
 
 Every strategy trains the same synthetic rows with Adam, fp32, one thread a rank, over Gloo. A round runs all of them,
 one after another, in turning order, so that a ratio's two sides lie close in time; the ratio is the median over the
-rounds, with its quartiles. The first epoch of a run warms up and does not count. Bytes must be those of the formulas
+rounds, with its quartiles. Beside it stands the ratio of the quickest steps of all rounds, which other work on the
+machine disturbs least. The first epoch of a run warms up and does not count. Bytes must be those of the formulas
 (Rajbhandari et al., SC 2020), else the command fails: P parameters of b bytes, k ranks, 2bP of Adam's state.
 
             parameters   gradients   optimizer   sent by a rank in a step
@@ -17,8 +18,8 @@ rounds, with its quartiles. The first epoch of a run warms up and does not count
   ZeRO-2    bP           bP/k        2bP/k       2(k-1)/k bP
   ZeRO-3    bP/k         bP/k        2bP/k       3(k-1)/k bP; and the largest block while it is gathered
 
-Units are padded to whole cache lines and to equal parts: the padding is counted with P. Two doubles more are
-all-reduced in each step, the loss and the gradient's square. What gathers early or travels holds memory for a moment;
+Units are padded to whole cache lines and to equal parts, and two doubles more are all-reduced in each step, the loss
+and the gradient's square. Both are in the check, which allows no byte of difference, but not in the printed formula. What gathers early or travels holds memory for a moment;
 that is told beside. `equal` is `mgt verify` in fp64; ResNet-18 narrow there, its BatchNorm synchronised.
 
 The peers (sharded.py) need an interpreter with torch and deepspeed; without it, their part is left out:
@@ -132,13 +133,14 @@ def quartiles(values):
 
 def measure(args, model, ranks):
     names = list(STAGES)
-    seconds = {name: [] for name in names}
+    seconds, quickest = {name: [] for name in names}, {name: [] for name in names}
     facts = {}
     for turn in range(args.rounds):
         order = names[turn % len(names):] + names[:turn % len(names)]
         for name in order if turn % 2 == 0 else order[::-1]:
             steps, summary = trained(args, model, name, ranks, 1 + args.epochs)
             seconds[name].append(statistics.median(steps[1:]))
+            quickest[name].append(min(steps[1:]))
             facts[name] = check_bytes(model, name, ranks, summary)
         print(f"{model}, {ranks} ranks, round {turn + 1}: " +
               ", ".join(f"{name} {1e3 * seconds[name][-1]:.1f} ms" for name in names), file=sys.stderr, flush=True)
@@ -147,7 +149,8 @@ def measure(args, model, ranks):
         facts[name] |= {"verified": 0 if args.no_verify else verified(args, model, name, ranks),
                         "ms": quartiles([1e3 * s for s in seconds[name]]),
                         "images_per_s": round(args.per_rank * ranks / statistics.median(seconds[name]), 1),
-                        "time_over_ddp": quartiles([s / d for d, s in zip(seconds["ddp"], seconds[name])])}
+                        "time_over_ddp": quartiles([s / d for d, s in zip(seconds["ddp"], seconds[name])]),
+                        "quickest_over_ddp": min(quickest[name]) / min(quickest["ddp"])}
     return facts
 
 
@@ -170,7 +173,7 @@ def peers_there(args):
 
 # ---------------------------------------------------------------- tables
 def count(number):
-    return f"{number:,}"
+    return f"{number:,.0f}"
 
 
 def spread(ratio):
@@ -178,24 +181,40 @@ def spread(ratio):
 
 
 def rows_of(model, ranks, facts):
+    plain = ITEM * PARAMETERS[model]
     for name, fact in facts.items():
         kept = sum(value for key, value in fact["bytes"].items() if key != "sent")
-        moment = f" + {count(fact['gathered at most'])}" if fact["gathered at most"] else ""
-        equal = "not asked" if not fact["verified"] else "yes"
-        yield (f"| {model}, {ranks} | {name} | {equal} | {count(kept)}{moment} | {count(fact['bytes']['sent'])} | "
-               f"{fact['images_per_s']:.1f} | {spread(fact['time_over_ddp'])} |")
+        part = 1 if STAGES[name] == 0 else ranks
+        by_formula = sum((plain / (part if STAGES[name] >= 3 else 1), plain / (part if STAGES[name] >= 2 else 1),
+                          2 * plain / part))
+        sent = (3 if STAGES[name] >= 3 else 2) * (ranks - 1) * plain / ranks
+        equal = "yes" if fact["verified"] else "not asked"
+        yield (f"| {model}, {ranks} | {name} | {equal} | {count(kept)} | {count(by_formula)} | "
+               f"{count(fact['bytes']['sent'])} | {count(sent)} | {fact['images_per_s']:.1f} | "
+               f"{spread(fact['time_over_ddp'])} | {fact['quickest_over_ddp']:.2f} |")
+
+
+def moments_of(model, ranks, facts):
+    fact = facts["ZeRO-3"]
+    bucket = facts["ZeRO-2"]["gradients on their way at most"]
+    return (f"{model} on {ranks} ranks: ZeRO-3 gathers {count(fact['one block'])} bytes at a time (largest block: "
+            f"{count(ITEM * LARGEST_BLOCK[model])}), with the next block on its way {count(fact['gathered at most'])}; "
+            f"gradients on their way hold at most {count(bucket)} (ZeRO-2) and "
+            f"{count(fact['gradients on their way at most'])} (ZeRO-3).")
 
 
 def table(record):
-    lines = ["| model, ranks | strategy | equal to one device | bytes of a rank (+ gathered at most) | "
-             "bytes sent by a rank in a step | images/s | time over ddp |", "|---|---|---|---|---|---|---|"]
+    lines = ["| model, ranks | strategy | equal to one device | bytes kept by a rank | by formula | "
+             "sent by a rank in a step | by formula | images/s | time over ddp | quickest |", "|" + "---|" * 10]
     for case in record["mgt"]:
         lines += rows_of(case["model"], case["ranks"], case["strategies"])
+    lines.append("")
+    lines += [moments_of(case["model"], case["ranks"], case["strategies"]) for case in record["mgt"]]
     if record["peers"]:
-        lines += ["", "| model, ranks | peer | images/s | time over torch's DDP |", "|---|---|---|---|"]
+        lines += ["", "| model, ranks | peer | images/s | time over torch's DDP | quickest |", "|" + "---|" * 5]
     for case in record["peers"]:
         lines += [f"| {case['model']}, {case['world']} | {row['mode']} | {row['images_per_s']:.1f} | "
-                  f"{spread(row['time_over_first'])} |" for row in case["speed"]]
+                  f"{spread(row['time_over_first'])} | {row['quickest_over_first']:.2f} |" for row in case["speed"]]
     return "\n".join(lines)
 
 
@@ -204,8 +223,8 @@ def main():
     parser.add_argument("--models", default="resnet18", help=f"of {', '.join(PARAMETERS)}")
     parser.add_argument("--ranks", default="2,4")
     parser.add_argument("--per-rank", type=int, default=16, help="images of a rank in a step")
-    parser.add_argument("--steps", type=int, default=6, help="steps of an epoch")
-    parser.add_argument("--epochs", type=int, default=2, help="epochs of a run that count")
+    parser.add_argument("--steps", type=int, default=2, help="steps of an epoch")
+    parser.add_argument("--epochs", type=int, default=8, help="epochs of a run that count")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--peer-rounds", type=int, default=12)
     parser.add_argument("--no-verify", action="store_true")
@@ -213,9 +232,13 @@ def main():
     parser.add_argument("--python", default=sys.executable, help="interpreter of the peers")
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--out", help="JSON file to write")
+    parser.add_argument("--from", dest="from_file", metavar="FILE", help="print the table of such a file again")
     args = parser.parse_args()
-    if not os.access(args.mgt, os.X_OK):
+    if not args.from_file and not os.access(args.mgt, os.X_OK):
         sys.exit(f"zero.py: there is no program at {args.mgt}: scripts/setup builds it")
+    if args.from_file:
+        with open(args.from_file) as f:
+            return print(table(json.load(f)))
     with_peers = not args.no_peers and peers_there(args)
     record = {"script": "zero.py", "date": time.strftime("%Y-%m-%d"), "cores": os.cpu_count(), "mgt": [], "peers": []}
     for model in args.models.split(","):
