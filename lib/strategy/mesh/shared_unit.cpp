@@ -98,7 +98,7 @@ void SharedUnit::start_reduction() {
     reductions_.push_back(communicator_.all_reduce(gradients_));
     return;
   }
-  reduced_ = whole_gradients_ ? own_gradients_ : at::empty_like(own_gradients_);
+  reduced_ = whole_gradients_ || !has_own_ ? own_gradients_ : at::empty_like(own_gradients_);
   reductions_.push_back(communicator_.reduce_scatter(gradients_, reduced_));
 }
 
@@ -113,7 +113,7 @@ void SharedUnit::keep_own_part() {
   if (!sharing_.reduce_scatter) reduced_ = gradients_.narrow(0, owned_.begin, owned_.size());
   if (has_own_)
     own_gradients_.add_(reduced_);
-  else
+  else if (!reduced_.is_same(own_gradients_))
     own_gradients_.copy_(reduced_);
   has_own_ = true;
   gradients_.reset();

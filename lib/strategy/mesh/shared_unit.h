@@ -83,7 +83,7 @@ class SharedUnit {
   at::Tensor own_parameters_;  // a view of the unit's memory, or in stage 3 memory of its own
   at::Tensor gradients_;       // of the whole unit; where they are shared out only while they are collected
   at::Tensor own_gradients_;   // a view of gradients_, or memory of its own
-  at::Tensor reduced_;         // what a reduction brings, to be added to own_gradients_
+  at::Tensor reduced_;         // what a reduction brings: own_gradients_, or memory of its own to be added to them
   at::Tensor host_parameters_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   int64_t missing_ = 0;  // gradients of this piece that are not there yet
