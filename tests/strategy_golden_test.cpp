@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr double kBound = 1e-10;
+constexpr double kBound = 1e-12;
 
 struct Way {
   std::string strategy;  // YAML

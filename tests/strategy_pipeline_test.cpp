@@ -95,6 +95,19 @@ TEST_CASE("the idle share of a pipeline is (p - 1) / (m + p - 1), within 5 point
   }
 }
 
+TEST_CASE("many pieces that the stages do not divide pass through chunks and end") {
+  const test::Outcome outcome = test::train(
+      {.yaml = "model: {name: lenet, channels: [4, 6], hidden: 16}\nprecision: fp64\nbatch_size: 64\n"
+               "strategy: {name: pipeline, schedule: interleaved, microbatches: 61}\noptimizer: {name: sgd, lr: 0.2}\n",
+       .devices = 2,
+       .steps = 2,
+       .data = test::golden_data(),
+       .order = {},
+       .init = "",
+       .fill = {}});
+  REQUIRE(outcome.losses.size() == 2);
+}
+
 TEST_CASE("1f1b holds the activations of min(m, p - stage) pieces, gpipe those of all") {
   for (const int64_t pieces : {1, 3, 6}) {
     const Told one_by_one = run("1f1b", 4, pieces), gpipe = run("gpipe", 4, pieces);

@@ -50,7 +50,7 @@ double Stage::train(const data::Batch& own, int64_t samples, int64_t pieces) {
       backward(action, /*last=*/action.piece == pieces - 1);
   }
   for (const auto& model : chunks_) model->finish_gradients();
-  wait_for_sent(0);
+  wait_for_sent();
   return loss_;
 }
 
@@ -110,7 +110,7 @@ EvalCounts Stage::evaluate(const data::Batch& own) {
     else
       counts = {.correct = model::count_correct(output, own.targets), .total = own.size()};
   }
-  wait_for_sent(0);
+  wait_for_sent();
   idle_s_ = idle_while_training_s;
   return counts;
 }
@@ -131,19 +131,17 @@ at::Tensor Stage::receive(comm::Communicator& lane, int64_t from_part, at::IntAr
   return tensor;
 }
 
-// Sent tensors are kept until they have arrived; so many at a time that no stage waits for the next one.
+// Sent tensors are kept until the end of the step. To wait for one earlier could be for ever: where chunks are taken
+// all forward and then all backward, two stages send each other what neither receives before it has done its chunk.
 void Stage::send(comm::Communicator& lane, const at::Tensor& tensor, int64_t to_part) {
   if (tensor.numel() == 0) return;
   const at::Tensor message = tensor.contiguous();
   sent_.push_back({lane.send(message, to_part % axes_.stages()), message});
-  wait_for_sent(static_cast<std::size_t>(2 * axes_.stages() * pipeline_.chunks));
 }
 
-void Stage::wait_for_sent(std::size_t left) {
-  while (sent_.size() > left) {
-    sent_.front().work.wait();
-    sent_.pop_front();
-  }
+void Stage::wait_for_sent() {
+  for (Sent& sent : sent_) sent.work.wait();
+  sent_.clear();
 }
 
 }  // namespace mgt::strategy

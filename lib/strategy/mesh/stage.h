@@ -7,7 +7,6 @@
 #include "strategy/mesh/schedule.h"
 #include "strategy/mesh/shared_model.h"
 
-#include <list>
 #include <map>
 #include <memory>
 #include <utility>
@@ -48,7 +47,7 @@ class Stage {
   at::Tensor input_of(const data::Batch& rows, int64_t part);
   at::Tensor receive(comm::Communicator& lane, int64_t from_part, at::IntArrayRef shape);
   void send(comm::Communicator& lane, const at::Tensor& tensor, int64_t to_part);
-  void wait_for_sent(std::size_t left);
+  void wait_for_sent();
   int64_t part_of(int64_t chunk) const { return chunk * axes_.stages() + axes_.stage(); }
   bool is_last_part(int64_t part) const { return part + 1 == static_cast<int64_t>(cut_.size()); }
   SharedModel& chunk(int64_t index) { return *chunks_[static_cast<std::size_t>(index)]; }
@@ -61,7 +60,7 @@ class Stage {
   Axes& axes_;
   std::vector<std::unique_ptr<SharedModel>> chunks_;
   std::map<std::pair<int64_t, int64_t>, Flow> flows_;  // by chunk and piece
-  std::list<Sent> sent_;                               // the oldest first
+  std::vector<Sent> sent_;                             // in this step
   double loss_ = 0;
   double idle_s_ = 0;
   int64_t most_in_flight_ = 0;
