@@ -45,6 +45,9 @@ std::vector<Way> all_ways() {
           {"{name: pipeline, schedule: interleaved}", 2},
           {"{name: hybrid, pipeline: 2}", 4},
           {"{name: hybrid, data: 3, pipeline: 2, zero: 3}", 6},
+          {"tensor", 2},
+          {"tensor", 3, test::Backend::gloo},
+          {"{name: hybrid, tensor: 2, pipeline: 2}", 8},
           {"layer_split", 2},
           {"{name: layer_split, split: [1, 1, 2]}", 3}};
 }

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "model/slices.h"
 #include "model/sync_batch_norm.h"
 
 #include "torch_pch.h"
@@ -40,6 +41,12 @@ void append(Block& whole, const Block& piece) {
   whole.buffers.insert(whole.buffers.end(), piece.buffers.begin(), piece.buffers.end());
 }
 
+// A layer without weights that treats each channel by itself is its own slice.
+Block by_channel(Block layer) {
+  layer.slicing.by_channels = [same = layer](Range) { return same; };
+  return layer;
+}
+
 }  // namespace
 
 Block conv2d(const std::string& name, const Conv& conv, const WeightInit& init) {
@@ -60,6 +67,22 @@ Block conv2d(const std::string& name, const Conv& conv, const WeightInit& init) 
     const at::Tensor bias = conv.bias ? weights.parameters[1] : at::Tensor();
     return at::conv2d(input, weights.parameters[0], bias, {conv.stride, conv.stride}, {conv.padding, conv.padding});
   };
+  block.slicing.inputs = conv.in;
+  block.slicing.outputs = conv.out;
+  block.slicing.by_outputs = [=](Range outputs) {
+    Conv narrow = conv;
+    narrow.out = outputs.size();
+    return slice_of_outputs(conv2d(name, conv, init), conv2d(name, narrow, init), outputs);
+  };
+  block.slicing.by_inputs = [=](Range inputs) {
+    Conv narrow = conv;
+    narrow.in = inputs.size();
+    narrow.bias = false;
+    return slice_of_inputs(conv2d(name, conv, init), conv2d(name, narrow, init), inputs,
+                           [](const at::Tensor& sum, const at::Tensor& bias) {
+                             return sum + bias.view({1, -1, 1, 1});
+                           });
+  };
   return block;
 }
 
@@ -75,7 +98,17 @@ Block linear(const std::string& name, int64_t in, int64_t out, const WeightInit&
   };
   block.multiply_adds = [out](const Shape& input) { return elements(input) * out; };
   block.forward = [](const at::Tensor& input, const BlockWeights& weights, const ForwardContext&) {
-    return at::linear(input, weights.parameters[0], weights.parameters[1]);
+    const bool has_bias = weights.parameters.size() > 1;
+    return at::linear(input, weights.parameters[0], has_bias ? weights.parameters[1] : at::Tensor());
+  };
+  block.slicing.inputs = in;
+  block.slicing.outputs = out;
+  block.slicing.by_outputs = [=](Range outputs) {
+    return slice_of_outputs(linear(name, in, out, init), linear(name, in, outputs.size(), init), outputs);
+  };
+  block.slicing.by_inputs = [=](Range inputs) {
+    return slice_of_inputs(linear(name, in, out, init), linear(name, inputs.size(), out, init), inputs,
+                           [](const at::Tensor& sum, const at::Tensor& bias) { return sum + bias; });
   };
   return block;
 }
@@ -96,60 +129,70 @@ Block batch_norm(const std::string& name, int64_t channels) {
     return at::batch_norm(input, weights.parameters[0], weights.parameters[1], weights.buffers[0], weights.buffers[1],
                           context.training, kShape.momentum, kShape.epsilon, /*cudnn_enabled=*/true);
   };
+  block.slicing.by_channels = [=](Range own) {
+    const Block whole = batch_norm(name, channels);
+    Block narrow = batch_norm(name, own.size());
+    for (std::size_t index = 0; index < 2; ++index) {
+      narrow.parameters[index] = piece(whole.parameters[index], 0, own);
+      narrow.buffers[index] = piece(whole.buffers[index], 0, own);
+    }
+    return narrow;
+  };
   return block;
 }
 
 Block relu() {
-  return {
-      .name = "relu",
-      .output_shape = same_shape,
-      .multiply_adds = no_cost,
-      .forward = [](const at::Tensor& input, const BlockWeights&, const ForwardContext&) { return at::relu(input); }};
+  return by_channel(
+      {.name = "relu",
+       .output_shape = same_shape,
+       .multiply_adds = no_cost,
+       .forward = [](const at::Tensor& input, const BlockWeights&, const ForwardContext&) { return at::relu(input); }});
 }
 
 Block avg_pool(int64_t kernel, int64_t stride) {
-  return {.name = "avg_pool",
-          .output_shape =
-              [=](const Shape& input) {
-                return Shape{input[0], pooled(input[1], kernel, stride, 0), pooled(input[2], kernel, stride, 0)};
-              },
-          .multiply_adds = no_cost,
-          .forward =
-              [=](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
-                return at::avg_pool2d(input, {kernel, kernel}, {stride, stride});
-              }};
+  return by_channel(
+      {.name = "avg_pool",
+       .output_shape =
+           [=](const Shape& input) {
+             return Shape{input[0], pooled(input[1], kernel, stride, 0), pooled(input[2], kernel, stride, 0)};
+           },
+       .multiply_adds = no_cost,
+       .forward =
+           [=](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
+             return at::avg_pool2d(input, {kernel, kernel}, {stride, stride});
+           }});
 }
 
 Block max_pool(int64_t kernel, int64_t stride, int64_t padding) {
-  return {.name = "max_pool",
-          .output_shape =
-              [=](const Shape& input) {
-                return Shape{input[0], pooled(input[1], kernel, stride, padding),
-                             pooled(input[2], kernel, stride, padding)};
-              },
-          .multiply_adds = no_cost,
-          .forward =
-              [=](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
-                return at::max_pool2d(input, {kernel, kernel}, {stride, stride}, {padding, padding});
-              }};
+  return by_channel({.name = "max_pool",
+                     .output_shape =
+                         [=](const Shape& input) {
+                           return Shape{input[0], pooled(input[1], kernel, stride, padding),
+                                        pooled(input[2], kernel, stride, padding)};
+                         },
+                     .multiply_adds = no_cost,
+                     .forward =
+                         [=](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
+                           return at::max_pool2d(input, {kernel, kernel}, {stride, stride}, {padding, padding});
+                         }});
 }
 
 Block global_avg_pool() {
-  return {.name = "global_avg_pool",
-          .output_shape = [](const Shape& input) { return Shape{input[0]}; },
-          .multiply_adds = no_cost,
-          .forward =
-              [](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
-                return input.mean({2, 3});
-              }};
+  return by_channel({.name = "global_avg_pool",
+                     .output_shape = [](const Shape& input) { return Shape{input[0]}; },
+                     .multiply_adds = no_cost,
+                     .forward =
+                         [](const at::Tensor& input, const BlockWeights&, const ForwardContext&) {
+                           return input.mean({2, 3});
+                         }});
 }
 
 Block flatten() {
-  return {
-      .name = "flatten",
-      .output_shape = [](const Shape& input) { return Shape{elements(input)}; },
-      .multiply_adds = no_cost,
-      .forward = [](const at::Tensor& input, const BlockWeights&, const ForwardContext&) { return input.flatten(1); }};
+  return by_channel({.name = "flatten",
+                     .output_shape = [](const Shape& input) { return Shape{elements(input)}; },
+                     .multiply_adds = no_cost,
+                     .forward = [](const at::Tensor& input, const BlockWeights&,
+                                   const ForwardContext&) { return input.flatten(1); }});
 }
 
 Block sequence(const std::string& name, std::vector<Block> layers) {
@@ -167,6 +210,7 @@ Block sequence(const std::string& name, std::vector<Block> layers) {
     }
     return total;
   };
+  whole.layers = layers;
   whole.forward = [layers = std::move(layers)](at::Tensor value, const BlockWeights& weights,
                                                const ForwardContext& context) {
     std::size_t parameters = 0, buffers = 0;
@@ -187,6 +231,10 @@ Block residual(const std::string& name, Block main, Block shortcut) {
   whole.output_shape = main.output_shape;
   whole.multiply_adds = [main, shortcut](const Shape& input) {
     return main.multiply_adds(input) + shortcut.multiply_adds(input);
+  };
+  whole.slicing.outputs = smallest_inside(main);
+  whole.slicing.inside = [=](int64_t index, int64_t parts) {
+    return residual(name, slice_inside(main, index, parts), shortcut);
   };
   whole.forward = [main = std::move(main), shortcut = std::move(shortcut)](
                       const at::Tensor& input, const BlockWeights& weights, const ForwardContext& context) {

@@ -28,6 +28,9 @@ struct TensorSpec {
   Shape shape;
   Init init;
   bool integer = false;  // int64 instead of the compute dtype (BatchNorm's num_batches_tracked)
+  // Of a layer that is cut (slices.h): the whole tensor's shape, and where in it this piece begins; empty: it is whole.
+  Shape global = {};
+  Shape offset = {};
 };
 
 // Sums a tensor over all replicas that share a batch, in place; each of them calls it in the same order.
@@ -38,12 +41,26 @@ struct ForwardContext {
   // Where it is given, BatchNorm's statistics are those of all replicas' rows, and it outlives the backward pass; else
   // they are those of the rows at hand.
   const SumOverReplicas* statistics = nullptr;
+  // Where the layers are cut: sums over the ranks that have the other slices. It outlives the backward pass.
+  const SumOverReplicas* slices = nullptr;
 };
 
 // The tensors of one block, in the order of its specs.
 struct BlockWeights {
   std::span<const at::Tensor> parameters;
   std::span<const at::Tensor> buffers;
+};
+
+struct Block;
+
+// How a layer can be cut for ranks that work on it together (slices.h); all empty: each of them does all of it.
+struct Slicing {
+  int64_t inputs = 0;                                // of a layer that is a matrix product: channels or features
+  int64_t outputs = 0;                               // ... or the heads of an attention
+  std::function<Block(Range outputs)> by_outputs;    // some of a matrix' outputs, from the whole input
+  std::function<Block(Range inputs)> by_inputs;      // all outputs, of which some inputs' share is summed
+  std::function<Block(Range channels)> by_channels;  // of a layer that treats each channel by itself
+  std::function<Block(int64_t part, int64_t parts)> inside;  // whole from the outside
 };
 
 // One step of a network: a layer, or several joined by `sequence` and `residual` (layers.h). A value; what it does is
@@ -55,6 +72,8 @@ struct Block {
   std::function<Shape(const Shape& input)> output_shape;     // both of one sample, without the batch dimension
   std::function<int64_t(const Shape& input)> multiply_adds;  // of one sample's forward
   std::function<at::Tensor(const at::Tensor& input, const BlockWeights&, const ForwardContext&)> forward;
+  Slicing slicing = {};
+  std::vector<Block> layers = {};  // that a sequence is made of
 };
 
 enum class Loss { cross_entropy, mse };

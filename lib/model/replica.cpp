@@ -17,15 +17,21 @@ int64_t padded(int64_t count, int64_t item_size) {
 
 // The first values of a tensor, in double precision, keyed by its place in the whole model.
 at::Tensor initial_values(const Slot& slot, uint64_t seed) {
-  const int64_t count = elements(slot.shape);
-  if (slot.init.kind == Init::Kind::constant) return at::full({count}, slot.init.value, at::kDouble);
+  const Shape& shape = slot.global.empty() ? slot.shape : slot.global;
+  const int64_t count = elements(shape);
+  if (slot.init.kind == Init::Kind::constant) return at::full({elements(slot.shape)}, slot.init.value, at::kDouble);
   at::Tensor values = at::empty({count}, at::kDouble);
   Stream stream(seed, Purpose::init, 0, slot.place);
   for (double& value : std::span(values.data_ptr<double>(), static_cast<std::size_t>(count))) {
     value = slot.init.kind == Init::Kind::normal ? slot.init.value * stream.normal()
                                                  : slot.init.value * (2.0 * stream.uniform() - 1.0);
   }
-  return values;
+  if (slot.global.empty()) return values;
+  at::Tensor piece = values.view(shape);
+  for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+    piece = piece.narrow(static_cast<int64_t>(dim), slot.offset[dim], slot.shape[dim]);
+  }
+  return piece.flatten();
 }
 
 Range all_blocks(const Model& model) { return {0, static_cast<int64_t>(model.blocks.size())}; }
@@ -50,8 +56,13 @@ Layout flat_layout(const Model& model, Range blocks, at::ScalarType dtype) {
   for (int64_t block = 0; block < blocks.end; ++block) {
     for (const TensorSpec& spec : model.blocks[static_cast<std::size_t>(block)].parameters) {
       if (block >= blocks.begin) {
-        layout.slots.push_back(
-            {.name = spec.name, .shape = spec.shape, .init = spec.init, .place = place, .block = block});
+        layout.slots.push_back({.name = spec.name,
+                                .shape = spec.shape,
+                                .global = spec.global,
+                                .offset = spec.offset,
+                                .init = spec.init,
+                                .place = place,
+                                .block = block});
       }
       ++place;
     }
@@ -106,7 +117,7 @@ Replica::Replica(const Model& model, Range blocks, Layout layout, at::ScalarType
     slot += block.parameters.size();
     for (const TensorSpec& spec : block.buffers) {
       buffers_.push_back(at::full(spec.shape, spec.init.value, options.dtype(spec.integer ? at::kLong : dtype)));
-      buffer_names_.push_back(spec.name);
+      buffer_specs_.push_back(spec);
     }
   }
 }
@@ -167,16 +178,22 @@ void Replica::zero_gradients() {
 std::vector<StateSlice> Replica::state(bool primary) const {
   std::vector<StateSlice> slices;
   for (std::size_t index = 0; index < slots().size(); ++index) {
-    slices.push_back(whole(slots()[index].name, StateKind::parameter, views_[index].detach(), primary));
+    const Slot& slot = slots()[index];
+    slices.push_back(
+        in_box(slot.name, StateKind::parameter, views_[index].detach(), primary, slot.global, slot.offset));
   }
   for (StateSlice& slice : buffer_state(primary)) slices.push_back(std::move(slice));
   return slices;
 }
 
-std::vector<StateSlice> Replica::buffer_state(bool primary) const {
+std::vector<StateSlice> Replica::buffer_state(bool primary) const { return buffer_state(primary, true); }
+
+std::vector<StateSlice> Replica::buffer_state(bool primary, bool owns_whole) const {
   std::vector<StateSlice> slices;
   for (std::size_t index = 0; index < buffers_.size(); ++index) {
-    slices.push_back(whole(buffer_names_[index], StateKind::buffer, buffers_[index], primary));
+    const TensorSpec& spec = buffer_specs_[index];
+    const bool owned = primary && (owns_whole || !spec.global.empty());
+    slices.push_back(in_box(spec.name, StateKind::buffer, buffers_[index], owned, spec.global, spec.offset));
   }
   return slices;
 }

@@ -17,7 +17,9 @@ namespace mgt::model {
 struct Slot {
   std::string name;
   Shape shape;
-  Range range;  // without padding
+  Range range;   // without padding
+  Shape global;  // of a slice: the whole tensor's shape and where the slice begins; empty: it is whole
+  Shape offset;
   Init init;
   uint64_t place = 0;  // among all parameters of the model
   int64_t block = 0;   // index of the block it belongs to
@@ -80,6 +82,8 @@ class Replica {
   // Parameters and buffers as slices, in the model's order.
   std::vector<StateSlice> state(bool primary) const;
   std::vector<StateSlice> buffer_state(bool primary) const;
+  // Of a cut model: slices are primary by `primary`, whole buffers where `owns_whole` too.
+  std::vector<StateSlice> buffer_state(bool primary, bool owns_whole) const;
 
  private:
   struct First {
@@ -94,7 +98,7 @@ class Replica {
   at::Tensor gradients_;
   std::vector<at::Tensor> views_;
   std::vector<at::Tensor> buffers_;
-  std::vector<std::string> buffer_names_;
+  std::vector<TensorSpec> buffer_specs_;
   std::vector<First> first_of_block_;  // where each block's tensors begin in views_ and buffers_
 };
 

@@ -36,4 +36,13 @@ StateSlice whole(std::string name, StateKind kind, const at::Tensor& view, bool 
           .view = view};
 }
 
+StateSlice in_box(std::string name, StateKind kind, const at::Tensor& view, bool primary, const Shape& global,
+                  const Shape& offset) {
+  StateSlice slice = whole(std::move(name), kind, view, primary);
+  if (global.empty()) return slice;
+  slice.global = global;
+  slice.box.offset = offset;
+  return slice;
+}
+
 }  // namespace mgt::model

@@ -42,6 +42,10 @@ bool is_whole(const StateSlice& slice);
 // The piece of the whole tensor that the slice stands for, in the form of its view.
 at::Tensor piece_of(const at::Tensor& tensor, const StateSlice& slice);
 
+// A slice that is the whole tensor, or with `global` the box of it that begins at `offset`.
+StateSlice in_box(std::string name, StateKind kind, const at::Tensor& view, bool primary, const Shape& global,
+                  const Shape& offset);
+
 // A slice that is the whole tensor.
 StateSlice whole(std::string name, StateKind kind, const at::Tensor& view, bool primary);
 

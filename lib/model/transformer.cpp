@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "model/slices.h"
 
 #include "torch_pch.h"
 
@@ -49,11 +50,13 @@ Block layer_norm(const std::string& name, int64_t width) {
 }
 
 Block gelu() {
-  return {
+  Block block = {
       .name = "gelu",
       .output_shape = [](const Shape& input) { return input; },
       .multiply_adds = [](const Shape&) { return 0; },
       .forward = [](const at::Tensor& input, const BlockWeights&, const ForwardContext&) { return at::gelu(input); }};
+  block.slicing.by_channels = [](Range) { return gelu(); };
+  return block;
 }
 
 Block first_token() {
@@ -67,6 +70,9 @@ Block first_token() {
 Block skip(const std::string& name, Block main) {
   Block whole = main;
   whole.name = name;
+  whole.layers.clear();
+  whole.slicing = {.outputs = smallest_inside(main),
+                   .inside = [=](int64_t part, int64_t parts) { return skip(name, slice_inside(main, part, parts)); }};
   whole.forward = [main = std::move(main)](const at::Tensor& input, const BlockWeights& weights,
                                            const ForwardContext& context) {
     return input + main.forward(input, weights, context);
@@ -80,6 +86,7 @@ Block patch_embedding(const Patches& shape, const WeightInit& init) {
   const Init position{Init::Kind::normal, kPositionDeviation};
   Block block = conv2d("conv_proj", {.in = image[0], .out = width, .kernel = patch, .stride = patch}, init);
   block.name = "patch_embedding";
+  block.slicing = {};
   block.parameters.push_back({"class_token", {1, 1, width}, position});
   block.parameters.push_back({"encoder.pos_embedding", {1, patches + 1, width}, position});
   block.output_shape = [image, patches, width](const Shape& input) {
@@ -111,12 +118,24 @@ Block self_attention(const std::string& name, int64_t width, int64_t heads, cons
     return 4 * tokens * size * size + 2 * tokens * tokens * size;  // projections; scores and their use
   };
   block.forward = [head_width = width / heads](const at::Tensor& input, const BlockWeights& weights,
-                                               const ForwardContext&) {
+                                               const ForwardContext& context) {
     const auto& tensors = weights.parameters;
-    const at::Tensor queries = split_heads(at::linear(input, tensors[0], tensors[1]), head_width),
-                     keys = split_heads(at::linear(input, tensors[2]), head_width),
-                     values = split_heads(at::linear(input, tensors[3], tensors[4]), head_width);
-    return at::linear(attend(queries, keys, values).transpose(1, 2).flatten(2), tensors[5], tensors[6]);
+    const at::Tensor own = enter_slices(input, context);
+    const at::Tensor queries = split_heads(at::linear(own, tensors[0], tensors[1]), head_width),
+                     keys = split_heads(at::linear(own, tensors[2]), head_width),
+                     values = split_heads(at::linear(own, tensors[3], tensors[4]), head_width);
+    const at::Tensor seen = attend(queries, keys, values).transpose(1, 2).flatten(2);
+    return leave_slices(at::linear(seen, tensors[5]), context) + tensors[6];
+  };
+  block.slicing.outputs = heads;
+  block.slicing.inside = [=, specs = block.parameters](int64_t part, int64_t parts) {
+    const int64_t head_width = width / heads;
+    const Range own = split(heads, parts, part), rows{own.begin * head_width, own.end * head_width};
+    Block sliced = self_attention(name, width, heads, init);
+    for (std::size_t index = 0; index < 5; ++index) sliced.parameters[index] = piece(specs[index], 0, rows);
+    sliced.parameters[5] = piece(specs[5], 1, rows);
+    sliced.slicing = {};
+    return sliced;
   };
   return block;
 }

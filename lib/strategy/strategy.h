@@ -17,7 +17,8 @@ namespace mgt::strategy {
 struct NamedTensor {
   std::string name;
   at::Tensor tensor;
-  std::optional<Range> flat = {};  // of the flattened tensor, where this is a part of it
+  std::optional<Range> flat = {};      // of the flattened tensor, or of the box, where this is a part of it
+  std::optional<model::Box> box = {};  // of the whole tensor, where this is a slice of it
 };
 
 // Sees and may change what happens inside a step; null in a normal run. `verify` implements it. A call names a replica

@@ -208,6 +208,14 @@ Fault schedule_by_rank(int64_t, int64_t devices) {
   }};
 }
 
+// Of what the slices of a layer make, the gradients are not summed on their way back.
+Fault missing_backward_sum(int64_t, int64_t) {
+  return {.times = [](const Operation& operation) {
+    const bool in_backward = !at::GradMode::is_enabled() && operation.input.dim() > 1;
+    return operation.kind == Collective::all_reduce && in_backward ? 0 : 1;
+  }};
+}
+
 Fault missing_all_gather(int64_t, int64_t) {
   return {.times = [](const Operation& operation) {
     return operation.kind == Collective::all_gather && operation.input.is_floating_point() ? 0 : 1;
@@ -262,7 +270,7 @@ std::string with_init(const config::Config& config, bool) {
 
 using Names = std::vector<std::string>;
 const Names kReplicated = {"scratch", "data_parallel", "ddp"};  // a whole replica on each device
-const Names kEveryWay = {"scratch", "data_parallel", "ddp", "zero", "pipeline"};
+const Names kEveryWay = {"scratch", "data_parallel", "ddp", "zero", "pipeline", "tensor"};
 
 std::vector<Mutant> make_mutants() {
   const Names ranks = {"ddp", "zero"}, buckets = {"ddp"}, shared = {"zero"}, in_turn = {"scratch"};
@@ -344,10 +352,15 @@ std::vector<Mutant> make_mutants() {
        another_microbatch},
       {"stale_stage", "the weights of a stage are those of steps ago", {"pipeline"}, {}, first_replica_alone},
       {"counted_twice",
-       "replicated gradients count in the norm once a data rank",
-       {"hybrid"},
+       "replicated gradients count in the norm more than once",
+       {"hybrid", "tensor"},
        {"clip.norm=0.01"},
        counted_twice},
+      {"missing_backward_sum",
+       "slices of a layer keep their own part of the gradient of its input",
+       {"tensor"},
+       {},
+       missing_backward_sum},
       {"missing_all_gather", "updated parameters stay with their owner", shared, {}, missing_all_gather},
       {"shard_off_by_one",
        "each rank's part of the gradient begins one element too late",

@@ -50,10 +50,14 @@ class Comparer final : public Sink {
   void gradients(int64_t replica, const strategy::Probe::Parameters& parameters) override {
     const TensorsByName& expected = now().gradients;
     const double all = norm_of(expected);
-    for (const auto& [name, parameter, flat] : parameters) {
-      const at::Tensor& whole = expected.at(name);
-      const at::Tensor part = flat ? whole.reshape({-1}).narrow(0, flat->begin, flat->size()) : whole;
-      add(Quantity::gradients, name, replica, measure(parameter.grad(), part, all));
+    for (const strategy::NamedTensor& parameter : parameters) {
+      const at::Tensor& whole = expected.at(parameter.name);
+      StateSlice place = model::whole(parameter.name, StateKind::parameter, whole, true);
+      if (parameter.box) place.box = *parameter.box;
+      place.flat = parameter.flat;
+      place.view = parameter.tensor;
+      add(Quantity::gradients, parameter.name, replica,
+          measure(parameter.tensor.grad(), model::piece_of(whole, place), all));
     }
   }
 

@@ -1,6 +1,7 @@
 #include "strategy/mesh/mesh.h"
 
 #include "core/clock.h"
+#include "model/slices.h"
 #include "strategy/mesh/stage.h"
 #include "strategy/parts/balance.h"
 #include "strategy/parts/microbatches.h"
@@ -19,14 +20,20 @@ std::vector<Range> cut_of(const Context& context, const MeshPlan& plan) {
   return plan.cut.empty() ? balanced_cut(context.model.multiply_adds(), parts) : plan.cut;
 }
 
+Context with_model(const Context& context, const model::Model& model) {
+  return {context.config, model,        context.devices, context.communicator,
+          context.dtype,  context.seed, context.threads, context.micro_batch};
+}
+
 class Mesh final : public Strategy {
  public:
   Mesh(const Context& context, const MeshPlan& plan)
-      : axes_(context.communicator, plan.pipeline.stages),
+      : axes_(context.communicator, plan.pipeline.stages, plan.slices),
+        sliced_(model::slice(context.model, axes_.slice(), plan.slices)),
         sharing_(plan.sharing),
         micro_batch_(context.micro_batch),
         device_(context.devices.front()),
-        stage_(context, plan.sharing, plan.pipeline, cut_of(context, plan), axes_),
+        stage_(with_model(context, sliced_), plan.sharing, plan.pipeline, cut_of(context, plan), axes_),
         virtual_shards_(virtual_shards_of(context.config, axes_.data().size(), axes_.data().rank())) {
     share_statistics();
   }
@@ -48,7 +55,8 @@ class Mesh final : public Strategy {
 
   EvalCounts evaluate(const data::Batch& batch) override {
     share_statistics();
-    const EvalCounts mine = stage_.evaluate(on_device(batch));
+    EvalCounts mine = stage_.evaluate(on_device(batch));
+    if (axes_.slice() > 0) mine = {};  // all slices see the same
     at::Tensor counts = at::tensor({mine.correct, mine.total}, at::kLong).to(device_);
     axes_.world().all_reduce(counts).wait();
     counts = counts.cpu();
@@ -83,8 +91,8 @@ class Mesh final : public Strategy {
     for (const auto& chunk : stage_.chunks()) squares += chunk->sum_of_squares();
     const bool whole = stage_.chunks().front()->has_whole_gradients();
     const bool counts = !whole || axes_.is_first_of_data();  // replicated gradients count once
-    const std::vector<double> sums = sum_over_world({loss, counts ? squares : 0.0}, began_s);
-    const double all_squares = whole && axes_.stages() == 1 ? squares : sums[1];
+    const std::vector<double> sums = sum_over_world({axes_.slice() == 0 ? loss : 0.0, counts ? squares : 0.0}, began_s);
+    const double all_squares = whole && axes_.stages() == 1 && !axes_.slices() ? squares : sums[1];
     return {.loss = sums[0], .gradient_norm = std::sqrt(all_squares)};
   }
 
@@ -135,6 +143,7 @@ class Mesh final : public Strategy {
   }
 
   Axes axes_;
+  model::Model sliced_;  // this rank's slices of the layers
   Sharing sharing_;
   int64_t micro_batch_;
   at::Device device_;

@@ -15,6 +15,7 @@ namespace mgt::strategy {
 struct MeshPlan {
   Sharing sharing = {};
   Pipeline pipeline = {};
+  int64_t slices = 1;           // of each layer (tensor parallel)
   std::vector<Range> cut = {};  // blocks of each part, stages x chunks; empty: balanced by multiply-adds
 };
 

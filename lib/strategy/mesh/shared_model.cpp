@@ -22,6 +22,11 @@ class ReadyHook final : public torch::autograd::PostAccumulateGradHook {
   std::function<void()> ready_;
 };
 
+std::optional<model::Box> box_of(const model::Slot& slot) {
+  if (slot.global.empty()) return std::nullopt;
+  return model::Box{.offset = slot.offset, .extent = slot.shape};
+}
+
 }  // namespace
 
 Resident& Resident::operator+=(const Resident& other) {
@@ -34,7 +39,7 @@ Resident& Resident::operator+=(const Resident& other) {
   return *this;
 }
 
-SharedModel::SharedModel(const Context& context, const Sharing& sharing, Range blocks)
+SharedModel::SharedModel(const Context& context, const Sharing& sharing, Range blocks, comm::Communicator* slices)
     : communicator_(context.communicator),
       sharing_(sharing),
       whole_gradients_(virtual_shards_of(context.config, 1, 0).has_value()),
@@ -42,10 +47,13 @@ SharedModel::SharedModel(const Context& context, const Sharing& sharing, Range b
                shared_layout(context.model, blocks, context.dtype, sharing, context.communicator.size()), context.dtype,
                context.devices.front()),
       unit_of_block_(context.model.blocks.size()),
-      statistics_([this](at::Tensor& tensor) { communicator_.all_reduce(tensor).wait(); }) {
+      slices_(slices),
+      statistics_([this](at::Tensor& tensor) { communicator_.all_reduce(tensor).wait(); }),
+      sum_of_slices_([this](at::Tensor& tensor) { slices_->all_reduce(tensor).wait(); }) {
   if (whole_gradients_) sharing_.contiguous_gradients = true;
   for (std::size_t index = 0; index < replica_.layout().units.size(); ++index) {
-    units_.emplace_back(context, sharing_, replica_, static_cast<int64_t>(index), whole_gradients_);
+    units_.emplace_back(context, sharing_, replica_, static_cast<int64_t>(index), whole_gradients_,
+                        !slices || slices->rank() == 0);
   }
   for (std::size_t slot = 0; slot < replica_.slots().size(); ++slot) {
     torch::autograd::impl::set_post_acc_grad_hooks(
@@ -79,7 +87,13 @@ void SharedModel::finish_gradients() {
 }
 
 model::ForwardContext SharedModel::training() const {
-  return {.training = true, .statistics = joins_others() ? &statistics_ : nullptr};
+  return {.training = true,
+          .statistics = joins_others() ? &statistics_ : nullptr,
+          .slices = slices_ ? &sum_of_slices_ : nullptr};
+}
+
+model::ForwardContext SharedModel::evaluating() const {
+  return {.training = false, .slices = slices_ ? &sum_of_slices_ : nullptr};
 }
 
 double SharedModel::forward_and_backward(const data::Batch& rows, int64_t samples) {
@@ -175,11 +189,14 @@ double SharedModel::sum_along_tree(const data::Batch& own, int64_t samples, cons
 
 double SharedModel::sum_of_squares() const {
   std::vector<at::Tensor> parts;
+  const auto add = [&parts](const Overlap& overlap, const at::Tensor& memory) {
+    if (overlap.owns_whole || !overlap.slot->global.empty()) parts.push_back(part_of(memory, overlap));
+  };
   for (const SharedUnit& unit : units_) {
     if (has_whole_gradients()) {
-      for (const Overlap& overlap : unit.everything()) parts.push_back(part_of(unit.whole_gradients(), overlap));
+      for (const Overlap& overlap : unit.everything()) add(overlap, unit.whole_gradients());
     } else {
-      for (const Overlap& overlap : unit.own()) parts.push_back(part_of(unit.own_gradients(), overlap));
+      for (const Overlap& overlap : unit.own()) add(overlap, unit.own_gradients());
     }
   }
   return optim::sum_of_squares(parts);
@@ -198,7 +215,8 @@ std::vector<NamedTensor> SharedModel::parameters() {
   std::vector<NamedTensor> parameters;
   if (!sharing_.shares_optimizer()) {
     for (std::size_t index = 0; index < replica_.slots().size(); ++index) {
-      parameters.push_back({replica_.slots()[index].name, replica_.parameter_views()[index]});
+      const model::Slot& slot = replica_.slots()[index];
+      parameters.push_back({slot.name, replica_.parameter_views()[index], std::nullopt, box_of(slot)});
     }
     return parameters;
   }
@@ -207,14 +225,15 @@ std::vector<NamedTensor> SharedModel::parameters() {
       at::Tensor part = part_of(unit.own_parameters(), overlap).detach();
       part.mutable_grad() = part_of(unit.own_gradients(), overlap);
       const auto flat = overlap.is_whole() ? std::nullopt : std::optional(overlap.of_tensor);
-      parameters.push_back({overlap.slot->name, part, flat});
+      parameters.push_back({overlap.slot->name, part, flat, box_of(*overlap.slot)});
     }
   }
   return parameters;
 }
 
 std::vector<model::StateSlice> SharedModel::state() {
-  std::vector<model::StateSlice> slices = replica_.buffer_state(/*primary=*/communicator_.rank() == 0);
+  std::vector<model::StateSlice> slices = replica_.buffer_state(
+      /*primary=*/communicator_.rank() == 0, /*owns_whole=*/!slices_ || slices_->rank() == 0);
   for (SharedUnit& unit : units_) {
     for (model::StateSlice& slice : unit.state()) slices.push_back(std::move(slice));
   }

@@ -28,11 +28,14 @@ struct Resident {
 
 class SharedModel {
  public:
-  SharedModel(const Context& context, const Sharing& sharing, Range blocks);
+  // `context` has the data axis as its communicator; `slices` joins the ranks with other slices of the same layers, or
+  // is null.
+  SharedModel(const Context& context, const Sharing& sharing, Range blocks, comm::Communicator* slices);
 
   // Through the blocks; `input` is of the first of them.
   at::Tensor forward(const at::Tensor& input, const model::ForwardContext& context);
   model::ForwardContext training() const;
+  model::ForwardContext evaluating() const;
   // A rank without rows takes part in what the others do around their blocks: by `pass_forward` and `pass_backward`,
   // or, where blocks themselves meet over the ranks, with empty tensors.
   bool joins_others() const { return replica_.model().sync_statistics; }
@@ -51,6 +54,7 @@ class SharedModel {
 
   // After either: of the global gradient where this rank has all of it, else of the part that it owns.
   double sum_of_squares() const;
+  // Where layers are cut, tensors that are not count on one of the slices' ranks.
   bool has_whole_gradients() const { return whole_gradients_ || !sharing_.shares_optimizer(); }
 
   void update(double lr, double global_norm, int64_t done);  // after `done` steps
@@ -79,7 +83,9 @@ class SharedModel {
   model::Replica replica_;
   std::vector<SharedUnit> units_;  // hooks and optimizers know their places: never moved once all are made
   std::vector<std::optional<int64_t>> unit_of_block_;  // in stage 3; blocks without parameters have none
+  comm::Communicator* slices_;
   model::SumOverReplicas statistics_;
+  model::SumOverReplicas sum_of_slices_;
   std::vector<int64_t> reducing_;  // units whose reduction is on its way, the oldest first
   int64_t reductions_in_backward_ = 0;
   int64_t gathered_peak_ = 0;

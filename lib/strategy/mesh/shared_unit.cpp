@@ -13,18 +13,19 @@ int64_t bytes_of(const at::Tensor& tensor) { return tensor.defined() ? static_ca
 }  // namespace
 
 SharedUnit::SharedUnit(const Context& context, const Sharing& sharing, model::Replica& replica, int64_t index,
-                       bool whole_gradients)
+                       bool whole_gradients, bool owns_whole)
     : communicator_(context.communicator),
       sharing_(sharing),
       replica_(replica),
       index_(index),
       whole_gradients_(whole_gradients || !sharing.shares_gradients()),
+      owns_whole_(owns_whole),
       clip_(optim::clip_of(context.config)),
       size_(replica.unit(index).numel()) {
   const int64_t owners = sharing.shares_optimizer() ? communicator_.size() : 1;
   owned_ = split(size_, owners, owners > 1 ? communicator_.rank() : 0);
   require(owned_.size() * owners == size_, "a unit that is shared out is a multiple of the ranks");
-  own_ = overlaps(slots(), owned_);
+  own_ = overlaps(slots(), owned_, owns_whole);
   padding_ = size_;
   for (const model::Slot& slot : slots()) padding_ -= slot.range.size();
 

@@ -20,9 +20,10 @@ namespace mgt::strategy {
 class SharedUnit {
  public:
   // Takes the unit's initial values from rank 0. `whole_gradients`: gradients stay whole on every rank, whatever the
-  // stage, and are reduced by the caller.
+  // stage, and are reduced by the caller. `owns_whole`: of the ranks that have slices of the model, the one that
+  // saves and counts what is not cut.
   SharedUnit(const Context& context, const Sharing& sharing, model::Replica& replica, int64_t index,
-             bool whole_gradients);
+             bool whole_gradients, bool owns_whole);
   SharedUnit(SharedUnit&&) = default;
 
   // Gradients of a step. `begin_piece` before each backward: `reduces` says whether its gradients are to be reduced.
@@ -48,7 +49,7 @@ class SharedUnit {
   void state_loaded();
   std::vector<model::StateSlice> state();
 
-  std::vector<Overlap> everything() const { return overlaps(slots(), {0, size_}); }
+  std::vector<Overlap> everything() const { return overlaps(slots(), {0, size_}, owns_whole_); }
   std::span<const Overlap> own() const { return own_; }
   const at::Tensor& own_parameters() const { return own_parameters_; }
   const at::Tensor& own_gradients() const { return own_gradients_; }
@@ -74,6 +75,7 @@ class SharedUnit {
   model::Replica& replica_;
   int64_t index_;
   bool whole_gradients_;
+  bool owns_whole_;  // tensors that are not cut
   optim::Clip clip_;
   int64_t size_;  // elements, padding included
   Range owned_;   // of them

@@ -36,7 +36,8 @@ Stage::Stage(const Context& context, const Sharing& sharing, const Pipeline& pip
       axes_(axes) {
   const Context part = along_data(context, axes);
   for (int64_t index = 0; index < pipeline.chunks; ++index) {
-    chunks_.push_back(std::make_unique<SharedModel>(part, sharing, cut_[static_cast<std::size_t>(part_of(index))]));
+    chunks_.push_back(
+        std::make_unique<SharedModel>(part, sharing, cut_[static_cast<std::size_t>(part_of(index))], axes.slices()));
   }
 }
 
@@ -104,7 +105,7 @@ EvalCounts Stage::evaluate(const data::Batch& own) {
       chunk(index).pass_forward();
       continue;
     }
-    const at::Tensor output = chunk(index).forward(input_of(own, part), {.training = false});
+    const at::Tensor output = chunk(index).forward(input_of(own, part), chunk(index).evaluating());
     if (!is_last_part(part))
       send(axes_.activations(), output, part + 1);
     else

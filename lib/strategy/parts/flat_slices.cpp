@@ -6,12 +6,13 @@
 
 namespace mgt::strategy {
 
-std::vector<Overlap> overlaps(std::span<const model::Slot> slots, Range own) {
+std::vector<Overlap> overlaps(std::span<const model::Slot> slots, Range own, bool owns_whole) {
   std::vector<Overlap> found;
   for (const model::Slot& slot : slots) {
     const Range both{std::max(slot.range.begin, own.begin), std::min(slot.range.end, own.end)};
     if (both.size() <= 0) continue;
-    found.push_back({&slot, {both.begin - slot.range.begin, both.end - slot.range.begin}, both.begin - own.begin});
+    found.push_back(
+        {&slot, {both.begin - slot.range.begin, both.end - slot.range.begin}, both.begin - own.begin, owns_whole});
   }
   return found;
 }
@@ -23,10 +24,13 @@ at::Tensor part_of(const at::Tensor& memory, const Overlap& overlap) {
 
 model::StateSlice slice_of(const std::string& name, model::StateKind kind, const at::Tensor& memory,
                            const Overlap& overlap, bool primary) {
-  model::StateSlice slice = model::whole(name, kind, part_of(memory, overlap), primary);
+  const model::Slot& slot = *overlap.slot;
+  const at::Tensor part = part_of(memory, overlap);
+  const bool owned = primary && (overlap.owns_whole || !slot.global.empty());
+  model::StateSlice slice = model::in_box(name, kind, part, owned, slot.global, slot.offset);
   if (overlap.is_whole()) return slice;
-  slice.global = overlap.slot->shape;
-  slice.box = {.offset = model::Shape(slice.global.size(), 0), .extent = slice.global};
+  if (slot.global.empty()) slice.global = slot.shape;
+  slice.box = {.offset = slot.global.empty() ? model::Shape(slot.shape.size(), 0) : slot.offset, .extent = slot.shape};
   slice.flat = overlap.of_tensor;
   return slice;
 }

@@ -17,11 +17,12 @@ struct Overlap {
   const model::Slot* slot;
   Range of_tensor;
   int64_t offset = 0;
+  bool owns_whole = true;  // tensors that are not cut are this rank's to save and to count
   bool is_whole() const { return of_tensor.size() == slot->range.size(); }
 };
 
 // Of `slots`, which lie in one unit, those that reach into `own`, in their order.
-std::vector<Overlap> overlaps(std::span<const model::Slot> slots, Range own);
+std::vector<Overlap> overlaps(std::span<const model::Slot> slots, Range own, bool owns_whole = true);
 
 // The overlap's part of `memory`, which has the layout of the range: shaped where it is the whole tensor, else flat.
 at::Tensor part_of(const at::Tensor& memory, const Overlap& overlap);

@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "strategy/mesh/mesh.h"
 #include "strategy/mesh/pipeline_options.h"
+#include "strategy/mesh/tensor_options.h"
 
 #include <algorithm>
 
@@ -26,6 +27,7 @@ std::unique_ptr<Strategy> make(const Context& context) {
   return make_mesh(context,
                    {.sharing = {.stage = degree(context.config, "zero"), .bucket_bytes = bucket_bytes(context.config)},
                     .pipeline = pipeline_of(context.config, degree(context.config, "pipeline")),
+                    .slices = degree(context.config, "tensor"),
                     .cut = cut_of(context.config)});
 }
 
@@ -37,9 +39,7 @@ void check_devices(const config::Config& config, const model::Model& model, cons
     config.error_at("strategy.data", concat(data, " x strategy.pipeline ", pipeline, " x strategy.tensor ", tensor,
                                             " is ", data * pipeline * tensor, ", not the ", counted(count, "device")));
   }
-  if (tensor > 1) {
-    config.error_at("strategy.tensor", "only 1 is possible so far; combine data, pipeline and zero");
-  }
+  check_slices(config, model, tensor, "strategy.tensor");
   check_parts(config, model, pipeline, "strategy.pipeline");
 }
 
@@ -64,6 +64,7 @@ std::vector<config::Option> options() {
        .examples = {int64_t{1}, int64_t{2}, int64_t{3}}},
       bucket_option()};
   options[1].examples = {int64_t{2}, int64_t{3}};
+  options[2].examples = {int64_t{2}};
   for (config::Option& option : pipeline_options()) options.push_back(std::move(option));
   return options;
 }
@@ -73,7 +74,7 @@ std::vector<config::Option> options() {
 extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "hybrid",
-                .summary = "data x pipeline x tensor parallel over one mesh of ranks, with ZeRO along data",
+                .summary = "data x pipeline x tensor over one mesh of ranks, with ZeRO along data",
                 .options = options(),
                 .check = {}},
     .ranks = Ranks::one_per_device,
