@@ -169,6 +169,25 @@ TEST_CASE("determinism: invariant gives the same bits to processes and threads, 
   REQUIRE(hashes.size() == 1);
 }
 
+TEST_CASE("a batch that micro_batch and accumulate make is in the run's config, so that the run can be had again") {
+  const Workplace place;
+  std::string text = kConfig;
+  text.erase(text.find("batch_size: 64\n"), std::string("batch_size: 64\n").size());
+  place.folder().write("pieces.yaml", text);
+  const auto mgt = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), mgt::test::program());
+    return run(arguments, place.folder().path());
+  };
+  REQUIRE(mgt({"train", "--config", "pieces.yaml", "--set", "strategy=ddp", "--set", "devices=3", "--set",
+               "micro_batch=5", "--set", "accumulate=3", "--run-dir", "pieces", "--quiet"})
+              .exit == 0);
+  std::ifstream file(place.folder().path() + "/pieces/config.yaml");
+  const std::string config(std::istreambuf_iterator<char>(file), {});
+  REQUIRE(config.find("batch_size: 45") != std::string::npos);
+  REQUIRE(mgt({"eval", "--run", "pieces"}).exit == 0);
+  REQUIRE(mgt({"verify", "--replay", "pieces"}).exit == 0);
+}
+
 TEST_CASE("log.txt tells what the run said, and the error that ended it") {
   const Workplace place;
   const auto text = [&](const std::string& run_folder) {

@@ -23,7 +23,7 @@ config::Config read_config(const Program& program, const ConfigArguments& argume
   std::vector<std::string> overrides = arguments.set;
   if (!arguments.devices.empty()) overrides.push_back("devices=" + arguments.devices);
   const std::string path = config::find_config(program.files, arguments.name, shipped_configs(program.files));
-  return config::resolve(launch::schema(), config::read_file(program.files, path), overrides);
+  return launch::with_batch_size(config::resolve(launch::schema(), config::read_file(program.files, path), overrides));
 }
 
 void check_run_folder(const FileSystem& files, const std::string& folder, const std::string& needed) {

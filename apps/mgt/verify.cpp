@@ -164,7 +164,7 @@ std::string impossible(const verify::Mutant& mutant, const config::Config& confi
 }
 
 ExitCode check_mutants(verify::Verifier& verifier, const config::Config& config, const std::string& name) {
-  int64_t survived = 0, ran = 0;
+  int64_t survived = 0, ran = 0, impossible_ones = 0;
   bool known = false;  // a mutant of that name, though not in this config
   for (const verify::Mutant& mutant : verify::mutants()) {
     if (name != "all" && name != mutant.name) continue;
@@ -174,6 +174,7 @@ ExitCode check_mutants(verify::Verifier& verifier, const config::Config& config,
       if (const std::string reason = impossible(mutant, config, right); !reason.empty()) {
         std::cout << "not possible " << mutant.name << " (" << strategy << "): " << reason << std::endl;
         known = true;
+        ++impossible_ones;
         continue;
       }
       if (right.failed) throw unequal(right);  // without the error it must pass
@@ -190,7 +191,8 @@ ExitCode check_mutants(verify::Verifier& verifier, const config::Config& config,
     for (const verify::Mutant& mutant : verify::mutants()) names.push_back(mutant.name);
     throw ConfigError(concat("--inject: there is no mutant ", name, "; choose all, or one of ", join(names)));
   }
-  std::cout << ran - survived << " of " << counted(ran, "mutant") << " killed" << std::endl;
+  std::cout << ran - survived << " of " << counted(ran, "mutant") << " killed"
+            << (impossible_ones > 0 ? concat(", ", impossible_ones, " not possible here") : "") << std::endl;
   if (survived > 0) throw NumericsError(concat("verify: ", counted(survived, "mutant"), " survived"));
   return ExitCode::done;
 }

@@ -26,6 +26,8 @@ std::string Origin::text() const {
       return "--set " + file;
     case Source::environment:
       return "environment " + file;
+    case Source::derived:
+      return "from " + file;
   }
   return {};
 }
@@ -79,6 +81,12 @@ const Section& Config::section(const std::string& key) const {
   const auto found = sections_.find(key);
   require(found != sections_.end(), "no section " + key + " is declared");
   return found->second;
+}
+
+Config Config::with(const std::string& key, Value value, Origin origin) const {
+  std::map<std::string, Setting> settings = top_.settings();
+  settings[key] = {std::move(value), std::move(origin)};
+  return {Section("", std::move(settings)), sections_};
 }
 
 const Setting& Config::at(const std::string& dotted_key) const {

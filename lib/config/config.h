@@ -13,9 +13,10 @@
 namespace mgt::config {
 
 struct Origin {
-  enum class Source { fallback, file, set, environment };
+  enum class Source { fallback, file, set, environment, derived };
   Source source = Source::fallback;
-  std::string file;  // as the user named it (of a default too); or the text after --set; or the variable's name
+  std::string file;  // as the user named it (of a default too); or the text after --set; or the variable's name; or the
+                     // keys it follows from
   int line = 0;      // 1-based, 0 where there is none
   int column = 0;
 
@@ -62,6 +63,9 @@ class Config {
   const Section& top() const { return top_; }
   const Section& section(const std::string& key) const;  // InternalError when the schema has none
   const std::map<std::string, Section>& sections() const { return sections_; }
+
+  // The same with another value at a key of the top.
+  Config with(const std::string& key, Value value, Origin origin) const;
 
   // The setting at a dotted key such as "optimizer.lr" or "batch_size".
   const Setting& at(const std::string& dotted_key) const;

@@ -45,6 +45,7 @@ class Chooser {
     placement.backend = backend();
     check_algorithm(placement.backend);
     warn_of_idle_devices();
+    warn_of_pieces();
     warn_of_too_many_threads();
     return std::move(decision_);
   }
@@ -142,9 +143,9 @@ class Chooser {
     const BatchPlan& batch = decision_.placement.batch;
     const int64_t rows = (batch.batch_size + shards - 1) / shards;
     if (batch.micro_batch < rows) {
-      config_.error_at("virtual_shards",
-                       concat(shards, " shards of a batch of ", batch.batch_size, " have ", rows,
-                              " rows, and a rank holds at most ", batch.micro_batch, "; raise virtual_shards"));
+      config_.error_at("virtual_shards", concat(shards, " shards of a batch of ", batch.batch_size, " have ", rows,
+                                                " rows, and by accumulate or micro_batch a rank holds at most ",
+                                                batch.micro_batch, "; raise virtual_shards"));
     }
     const config::Section& model = config_.section("model");
     if (model.has("bn") && model.text("bn") == "sync") {
@@ -198,6 +199,14 @@ class Chooser {
                                         " no samples"));
   }
 
+  void warn_of_pieces() {
+    const config::Section& model = config_.section("model");
+    const int64_t pieces = decision_.placement.batch.accumulate;
+    if (pieces == 1 || !model.has("bn") || model.text("bn") != "sync") return;
+    decision_.warnings.push_back(concat("model.bn: sync takes the statistics of each of the ", pieces,
+                                        " pieces of a batch, so the run is not that of one device on whole batches"));
+  }
+
   void warn_of_too_many_threads() {
     const Placement& placement = decision_.placement;
     const int64_t all = placement.threads_per_rank * placement.world_size;
@@ -236,6 +245,16 @@ Decision decide(const config::Config& config, const Machine& machine) { return C
 Machine this_machine(const config::Config& config) {
   const bool ask_driver = may_need_gpu(config.top().devices("devices"));
   return {.gpus = ask_driver ? comm::gpu_count() : 0, .cores = usable_cores()};
+}
+
+config::Config with_batch_size(const config::Config& config) {
+  using Source = config::Origin::Source;
+  const config::Section& top = config.top();
+  const bool left_open =
+      top.origin("batch_size").source == Source::fallback && top.has("micro_batch") && top.has("accumulate");
+  if (!left_open) return config;
+  const BatchPlan plan = decide(config, this_machine(config)).placement.batch;
+  return config.with("batch_size", plan.batch_size, {Source::derived, "micro_batch, accumulate and devices"});
 }
 
 void check(const config::Config& config) {

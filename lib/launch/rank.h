@@ -54,6 +54,9 @@ class Interposer {
   virtual strategy::Probe* probe() = 0;
 };
 
+// The config with the `batch_size` that follows from micro_batch, accumulate and the devices, where it is left to them.
+config::Config with_batch_size(const config::Config& config);
+
 // All that can be said of a config without its data. ConfigError.
 void check(const config::Config& config);
 

@@ -268,6 +268,13 @@ std::string with_init(const config::Config& config, bool) {
   return config.top().has("init") ? "init: every rank reads its first weights from the file" : "";
 }
 
+// The first pair of layers needs no gradient of its input.
+std::string with_one_pair(const config::Config& config, bool) {
+  const config::Section& model = config.section("model");
+  const bool one = model.text("name") == "mlp" && model.integers("hidden").size() < 3;
+  return one ? "model.hidden: one pair of layers, which passes no gradient back" : "";
+}
+
 using Names = std::vector<std::string>;
 const Names kReplicated = {"scratch", "data_parallel", "ddp"};  // a whole replica on each device
 const Names kEveryWay = {"scratch", "data_parallel", "ddp", "zero", "pipeline", "tensor"};
@@ -360,7 +367,8 @@ std::vector<Mutant> make_mutants() {
        "slices of a layer keep their own part of the gradient of its input",
        {"tensor"},
        {},
-       missing_backward_sum},
+       missing_backward_sum,
+       with_one_pair},
       {"missing_all_gather", "updated parameters stay with their owner", shared, {}, missing_all_gather},
       {"shard_off_by_one",
        "each rank's part of the gradient begins one element too late",

@@ -55,8 +55,8 @@ void check_parts(const config::Config& config, const model::Model& model, int64_
   if (parts > blocks) {
     const std::string what =
         chunks > 1 ? concat(counted(stages, "stage"), " of ", counted(chunks, "chunk")) : counted(stages, "stage");
-    config.error_at(key,
-                    concat(what, " for the ", blocks, " blocks of ", model.name, "; use at most ", blocks / chunks));
+    config.error_at(key, concat(what, " for the ", blocks, " blocks of ", model.name, "; ",
+                                blocks < chunks ? "lower strategy.chunks" : concat("use at most ", blocks / chunks)));
   }
   if (!section_of(config).has("split")) return;
   const std::vector<int64_t>& counts = section_of(config).integers("split");
