@@ -1,6 +1,7 @@
 #include "launch/batch_plan.h"
 
 #include "core/text.h"
+#include "strategy/parts/microbatches.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,7 +9,7 @@
 namespace mgt::launch {
 namespace {
 
-int64_t divided_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
+using strategy::divided_up;
 
 std::optional<int64_t> given(const config::Config& config, const std::string& key) {
   const config::Section& top = config.top();

@@ -6,6 +6,7 @@
 #include "launch/launcher.h"
 #include "model/entry.h"
 #include "strategy/entry.h"
+#include "strategy/parts/microbatches.h"
 
 #include <sched.h>
 
@@ -141,7 +142,7 @@ class Chooser {
       config_.error_at("threads", "determinism: invariant computes with one thread a rank; leave it out");
     }
     const BatchPlan& batch = decision_.placement.batch;
-    const int64_t rows = (batch.batch_size + shards - 1) / shards;
+    const int64_t rows = strategy::divided_up(batch.batch_size, shards);
     if (batch.micro_batch < rows) {
       config_.error_at("virtual_shards", concat(shards, " shards of a batch of ", batch.batch_size, " have ", rows,
                                                 " rows, and by accumulate or micro_batch a rank holds at most ",

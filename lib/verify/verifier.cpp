@@ -6,9 +6,8 @@
 #include "core/text.h"
 #include "launch/placement.h"
 #include "model/entry.h"
-#include "optim/entry.h"
-#include "optim/schedule.h"
 #include "strategy/entry.h"
+#include "strategy/parts/microbatches.h"
 
 #include <algorithm>
 #include <cmath>
@@ -79,7 +78,7 @@ std::vector<std::string> Verifier::shortening() {
                  concat("batch_size=", batch_size),
                  concat("data.limit=", rows),
                  concat("data.test_limit=", request_.narrow ? kNarrowTestRows : kTestRows),
-                 concat("epochs=", (request_.steps + kStepsPerEpoch - 1) / kStepsPerEpoch),
+                 concat("epochs=", strategy::divided_up(request_.steps, kStepsPerEpoch)),
                  concat("max_steps=", request_.steps),
                  "comm.timeout=20"};
   if (config.top().has("micro_batch")) {  // a batch of another size has as many pieces

@@ -27,7 +27,6 @@ class Stage {
   EvalCounts evaluate(const data::Batch& own);  // of the last stage; nothing elsewhere
 
   const std::vector<std::unique_ptr<SharedModel>>& chunks() const { return chunks_; }
-  bool is_last() const { return axes_.stage() + 1 == axes_.stages(); }
 
   double idle_s() const { return idle_s_; }  // waiting for other stages while training, since construction
   int64_t most_in_flight() const { return most_in_flight_; }  // pieces whose activations were held at once

@@ -8,6 +8,8 @@
 
 namespace mgt::strategy {
 
+constexpr int64_t divided_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
+
 // The number of pieces that each of `shards` ranks cuts its rows of a global batch of `rows` into, so that none is
 // larger than `micro_batch`: the same on all ranks, whose collectives must match. A short last batch has fewer.
 int64_t pieces_of(int64_t rows, int64_t shards, int64_t micro_batch);
