@@ -68,6 +68,30 @@ TEST_CASE("layer_split trains, leaves its folder, and its weights are tested to 
   check_run("layer_split", on_two_devices("layer_split"));
 }
 
+TEST_CASE("zero trains, leaves its folder, and its weights are tested to the same counts") {
+  check_run("zero", on_two_devices("{name: zero, stage: 3}"));
+}
+TEST_CASE("tensor trains, leaves its folder, and its weights are tested to the same counts") {
+  check_run("tensor", on_two_devices("tensor"));
+}
+TEST_CASE("pipeline trains, leaves its folder, and its weights are tested to the same counts") {
+  check_run("pipeline", on_two_devices("pipeline"));
+}
+TEST_CASE("hybrid trains, leaves its folder, and its weights are tested to the same counts") {
+  check_run("hybrid", {"strategy={name: hybrid, data: 2, pipeline: 2, zero: 1}", "devices=4"});
+}
+
+TEST_CASE("ranks that keep different things tell each its own: stages of LeNet") {
+  const Workplace workplace;
+  const json notes = workplace.summary(on_two_devices("{name: pipeline, split: [1, 3]}"), "run")["notes"];
+  // Each tensor of fp32 in whole cache lines of 64 bytes: 192 + 64 of conv1; conv2's 2432 + 64, then 6144 + 64 and
+  // 640 + 64.
+  CHECK(notes["parameters of a rank"] == "9408 bytes (by rank: 256, 9408)");
+  CHECK(notes["pieces in flight at most"] == "2 (by rank: 2, 1)");
+  CHECK(std::regex_match(notes["idle"].get<std::string>(), std::regex(R"([\d.]+ % \(by rank: [\d.]+, [\d.]+\))")));
+  CHECK(notes["idle, were stages equal"] == "20.0 %");
+}
+
 TEST_CASE("S-71: the result is the very last line, in both languages") {
   const Workplace workplace;
   const Result english = workplace.run_train(on_two_devices("scratch"));

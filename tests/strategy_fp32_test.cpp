@@ -69,10 +69,10 @@ TEST_CASE("the first all-reduce starts before backward has ended (S-05)") {
     return -1.0;
   };
   const test::Outcome overlapped = train("{name: ddp, bucket_mb: 0.05}", 2);
-  REQUIRE(note(overlapped, "units") > 1);
-  REQUIRE(note(overlapped, "reduced in backward") == 20 * note(overlapped, "units"));
+  REQUIRE(note(overlapped, "buckets of gradients") > 1);
+  REQUIRE(note(overlapped, "reduced during backward") == 20 * note(overlapped, "buckets of gradients"));
   const test::Outcome after = train("{name: ddp, bucket_mb: 0.05, overlap: false}", 2);
-  REQUIRE(note(after, "reduced in backward") == 0);
+  REQUIRE(note(after, "reduced during backward") == 0);
   require_same_bits(overlapped, after);
 }
 

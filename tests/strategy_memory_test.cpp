@@ -330,11 +330,11 @@ TEST_CASE("each switch of ZeRO shows its effect (S-10)") {
     INFO("stage " << stage);
     const Seen plain = with(""), in_turn = with("overlap_comm: false"), reduced = with("reduce_scatter: false"),
                sent = with("allgather_partitions: false");
-    const double units = plain.notes.at("units");
+    const double units = plain.notes.at("buckets of gradients");
     REQUIRE(units > 3);
     // overlap_comm: units are reduced while backward runs, or fewer buckets and units are there at once.
-    REQUIRE(plain.notes.at("reduced in backward") == 2 * units);  // of two steps
-    if (stage == 1) REQUIRE(in_turn.notes.at("reduced in backward") == 0);
+    REQUIRE(plain.notes.at("reduced during backward") == 2 * units);  // of two steps
+    if (stage == 1) REQUIRE(in_turn.notes.at("reduced during backward") == 0);
     for (const std::string note : {"gradients on their way at most", "gathered at most"}) {
       if (plain.notes.contains(note)) REQUIRE(in_turn.notes.at(note) < plain.notes.at(note));
     }

@@ -22,19 +22,30 @@
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
+#include <numeric>
 
 namespace mgt::launch {
 namespace {
 
 using strategy::Ranks;
 
-// "1032544 bytes", "35.2 %"
-std::string note_text(const strategy::Note& note) {
+// "1032544", "35.2"
+std::string number_text(double value) {
   std::ostringstream text;
-  const bool whole = std::floor(note.value) == note.value;
-  text << std::fixed << std::setprecision(whole ? 0 : 1) << note.value;
-  if (!note.unit.empty()) text << " " << note.unit;
+  text << std::fixed << std::setprecision(std::floor(value) == value ? 0 : 1) << value;
   return text.str();
+}
+
+// "1032544 bytes", or where ranks differ "1032544 bytes (by rank: 516480, 1032544)".
+std::string note_text(const strategy::Note& note, const std::vector<double>& by_rank) {
+  const double sum = std::accumulate(by_rank.begin(), by_rank.end(), 0.0);
+  const double of_all = note.over_ranks == strategy::Note::OverRanks::mean ? sum / static_cast<double>(by_rank.size())
+                                                                           : std::ranges::max(by_rank);
+  std::vector<std::string> numbers;
+  for (const double value : by_rank) numbers.push_back(number_text(value));
+  const bool same = std::ranges::all_of(numbers, [&](const std::string& number) { return number == numbers.front(); });
+  return concat(number_text(of_all), note.unit.empty() ? "" : " ", note.unit,
+                same ? "" : concat(" (by rank: ", join(numbers), ")"));
 }
 
 // One rank and all it owns, built in the order of the members.
@@ -182,24 +193,41 @@ class Rank {
   // Returns the trained weights, on rank 0.
   std::vector<model::StateSlice> complete(train::Summary& summary) {
     gather_costs(summary);
+    gather_notes(summary);
     auto weights = checkpoint::gather_weights(*communicator_, strategy_->state(), devices_.front());
     if (context_.rank != 0) return weights;
     summary.weights_sha256 = checkpoint::hash_weights(weights).sha256;
     summary.data_sha256 = data::content_sha256(*context_.data);
-    for (const strategy::Note& note : strategy_->notes()) summary.notes.emplace_back(note.name, note_text(note));
     return weights;
   }
 
-  // Each rank fills its own row, and the sum over the ranks is the whole table. Doubles hold bytes exactly up to 2^53.
+  // The same numbers of every rank, (world, numbers): each fills its own row, and the sum over the ranks is the table.
+  // Doubles hold bytes exactly up to 2^53.
+  at::Tensor by_rank(const std::vector<double>& own) {
+    at::Tensor table = at::zeros({placement_.world_size, static_cast<int64_t>(own.size())}, at::kDouble);
+    table[context_.rank].copy_(at::tensor(own));
+    table = table.to(devices_.front());
+    communicator_->all_reduce(table).wait();
+    return table.cpu();
+  }
+
+  void gather_notes(train::Summary& summary) {
+    const std::vector<strategy::Note> notes = strategy_->notes();
+    if (notes.empty()) return;
+    std::vector<double> own;
+    for (const strategy::Note& note : notes) own.push_back(note.value);
+    const at::Tensor all = by_rank(own).t().contiguous();  // (notes, world)
+    for (std::size_t index = 0; index < notes.size(); ++index) {
+      const auto* first = all.const_data_ptr<double>() + static_cast<int64_t>(index) * placement_.world_size;
+      summary.notes.emplace_back(notes[index].name, note_text(notes[index], {first, first + placement_.world_size}));
+    }
+  }
+
   void gather_costs(train::Summary& summary) {
     const comm::Account spent = communicator_->ledger().total();
-    at::Tensor costs = at::zeros({placement_.world_size, 4}, at::kDouble);
-    costs[context_.rank].copy_(
-        at::tensor({static_cast<double>(peak_bytes()), static_cast<double>(spent.bytes_sent + strategy_->bytes_sent()),
-                    spent.wait_s, static_cast<double>(summary.train_bytes_sent)}));
-    costs = costs.to(devices_.front());
-    communicator_->all_reduce(costs).wait();
-    costs = costs.cpu();
+    const at::Tensor costs =
+        by_rank({static_cast<double>(peak_bytes()), static_cast<double>(spent.bytes_sent + strategy_->bytes_sent()),
+                 spent.wait_s, static_cast<double>(summary.train_bytes_sent)});
     summary.peak_bytes = static_cast<int64_t>(costs.select(1, 0).max().item<double>());
     summary.bytes_sent = static_cast<int64_t>(costs.select(1, 1).sum().item<double>());
     summary.comm_wait_s = costs.select(1, 2).max().item<double>();

@@ -51,12 +51,14 @@ struct EvalCounts {
   int64_t total = 0;
 };
 
-// What a strategy can tell about itself after a run: "rank 0 extra bytes" -> "1032544". For the summary and the
-// console.
+// What a rank can tell about itself after a run, for the summary and the console: {"gradients of a rank", 516480,
+// "bytes"}. All ranks tell the same things in the same order; what stands for them all is the largest or the mean.
 struct Note {
+  enum class OverRanks { largest, mean };
   std::string name;
   double value = 0;
   std::string unit;
+  OverRanks over_ranks = OverRanks::largest;
 };
 
 class Strategy {

@@ -88,7 +88,7 @@ def trained(args, model, name, ranks, epochs, **more):
 
 
 def bytes_of(summary, ranks):
-    notes = {key: int(text.split()[0]) for key, text in summary["notes"].items() if text.endswith("bytes")}
+    notes = {key: int(text.split()[0]) for key, text in summary["notes"].items() if " bytes" in text}
     found = {key: notes[f"{key} of a rank"] for key in ("parameters", "gradients", "optimizer state")}
     sent = summary["bytes_per_step"]                       # by all ranks
     assert sent % ranks == 0, "ranks send different numbers of bytes"

@@ -31,6 +31,7 @@ class Mesh final : public Strategy {
       : axes_(context.communicator, plan.pipeline.stages, plan.slices),
         sliced_(model::slice(context.model, axes_.slice(), plan.slices)),
         sharing_(plan.sharing),
+        pipeline_(plan.pipeline),
         micro_batch_(context.micro_batch),
         device_(context.devices.front()),
         stage_(with_model(context, sliced_), plan.sharing, plan.pipeline, cut_of(context, plan), axes_),
@@ -86,33 +87,22 @@ class Mesh final : public Strategy {
   // Both leave the mean gradient of the global batch where this rank updates it.
   StepResult compute_in_pieces(const data::Batch& own, int64_t samples) {
     const double began_s = real_clock().now_s();
-    const double loss = stage_.train(own, samples, pieces_of(samples, data_ranks_, micro_batch_));
+    const int64_t pieces = pieces_of(samples, data_ranks_, micro_batch_);
+    most_pieces_ = std::max(most_pieces_, pieces);
+    const double loss = stage_.train(own, samples, pieces);
     double squares = 0;
     for (const auto& chunk : stage_.chunks()) squares += chunk->sum_of_squares();
     const bool whole = stage_.chunks().front()->has_whole_gradients();
     const bool counts = !whole || axes_.is_first_of_data();  // replicated gradients count once
-    const std::vector<double> sums = sum_over_world({axes_.slice() == 0 ? loss : 0.0, counts ? squares : 0.0}, began_s);
-    const double all_squares = whole && axes_.stages() == 1 && !axes_.slices() ? squares : sums[1];
-    return {.loss = sums[0], .gradient_norm = std::sqrt(all_squares)};
-  }
-
-  // A stage that has done its part waits here for the others: that is idle time too. Stages tell each other that of the
-  // steps before.
-  std::vector<double> sum_over_world(std::vector<double> own, double step_began_s) {
-    const bool in_stages = axes_.stages() > 1;
-    if (in_stages) own.push_back(idle_s_);
-    const double began_s = real_clock().now_s();
-    at::Tensor sums = at::tensor(own, at::kDouble).to(device_);
+    const double before_s = real_clock().now_s();
+    at::Tensor sums = at::tensor({axes_.slice() == 0 ? loss : 0.0, counts ? squares : 0.0}, at::kDouble).to(device_);
     axes_.world().all_reduce(sums).wait();
     sums = sums.cpu();
-    if (in_stages) {
-      const double now_s = real_clock().now_s();
-      if (step_s_ > 0) idle_share_ = sums[2].item<double>() / (step_s_ * static_cast<double>(axes_.world().size()));
-      wait_s_ += now_s - began_s;
-      idle_s_ = stage_.idle_s() + wait_s_;
-      step_s_ += now_s - step_began_s;
-    }
-    return {sums[0].item<double>(), sums[1].item<double>()};
+    const double now_s = real_clock().now_s();
+    wait_s_ += now_s - before_s;  // a stage that has done its part waits here for the others
+    step_s_ += now_s - began_s;
+    const double all_squares = whole && axes_.stages() == 1 && !axes_.slices() ? squares : sums[1].item<double>();
+    return {.loss = sums[0].item<double>(), .gradient_norm = std::sqrt(all_squares)};
   }
 
   StepResult compute_along_tree(const data::Batch& own, int64_t samples) {
@@ -145,6 +135,7 @@ class Mesh final : public Strategy {
   Axes axes_;
   model::Model sliced_;  // this rank's slices of the layers
   Sharing sharing_;
+  Pipeline pipeline_;
   int64_t micro_batch_;
   at::Device device_;
   int64_t data_ranks_ = axes_.data().size();
@@ -153,22 +144,21 @@ class Mesh final : public Strategy {
   StepCount steps_;
   std::optional<VirtualShards> virtual_shards_;
   bool statistics_differ_ = true;
-  double wait_s_ = 0;  // for other ranks at the end of steps, since construction
-  double idle_s_ = 0;  // that, and for other stages within steps
-  double step_s_ = 0;  // all of the steps
-  double idle_share_ = 0;
+  int64_t most_pieces_ = 0;  // of a step
+  double wait_s_ = 0;        // for other ranks at the end of steps, since construction
+  double step_s_ = 0;        // all of the steps, but for the update
 };
 
 std::vector<Note> Mesh::notes() const {
   Resident bytes;
-  int64_t units = 0, early = 0;
+  int64_t buckets = 0, early = 0;
   for (const auto& chunk : stage_.chunks()) {
     bytes += chunk->resident();
-    units += chunk->units();
+    buckets += chunk->units();
     early += chunk->reductions_in_backward();
   }
-  std::vector<Note> notes = {{"units", static_cast<double>(units), ""},
-                             {"reduced in backward", static_cast<double>(early), "units"}};
+  std::vector<Note> notes = {{"buckets of gradients", static_cast<double>(buckets), ""},
+                             {"reduced during backward", static_cast<double>(early), "buckets"}};
   const auto add = [&notes](const char* name, int64_t value) {
     notes.push_back({name, static_cast<double>(value), "bytes"});
   };
@@ -180,7 +170,9 @@ std::vector<Note> Mesh::notes() const {
   if (sharing_.shares_gradients()) add("gradients on their way at most", bytes.buckets_peak);
   if (axes_.stages() > 1) {
     notes.push_back({"pieces in flight at most", static_cast<double>(stage_.most_in_flight()), ""});
-    notes.push_back({"idle, mean of all ranks", 100 * idle_share_, "%"});
+    const double idle_s = stage_.idle_s() + wait_s_;
+    notes.push_back({"idle", step_s_ > 0 ? 100 * idle_s / step_s_ : 0, "%", Note::OverRanks::mean});
+    notes.push_back({"idle, were stages equal", 100 * idle_share(simulate(pipeline_, most_pieces_)), "%"});
   }
   return notes;
 }
