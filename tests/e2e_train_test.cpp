@@ -184,6 +184,7 @@ TEST_CASE("determinism: invariant gives the same bits to processes and threads, 
                                                       {"strategy=ddp", "devices=2", "launch=processes"},
                                                       {"strategy=ddp", "devices=4", "launch=processes"},
                                                       {"strategy=ddp", "devices=4", "launch=threads"},
+                                                      {"strategy={name: hybrid, pipeline: 2, zero: 2}", "devices=4"},
                                                       {"strategy=scratch", "devices=4"}};
   int number = 0;
   for (std::vector<std::string> way : ways) {

@@ -153,7 +153,8 @@ TEST_CASE("determinism: invariant refuses by name what cannot keep it") {
   REQUIRE(refusal("strategy: ddp\ndevices: 3\n").find("virtual_shards: 4 shards") != std::string::npos);
   REQUIRE(refusal("strategy: ddp\ndevices: 2\nvirtual_shards: 6\n").find("power of two") != std::string::npos);
   REQUIRE(refusal("strategy: ddp\ndevices: 8\n").find("virtual_shards") != std::string::npos);
-  REQUIRE(refusal("strategy: data_parallel\ndevices: 2\n").find("ddp, zero, scratch, single") != std::string::npos);
+  REQUIRE(refusal("strategy: data_parallel\ndevices: 2\n").find("ddp, hybrid, pipeline, zero, scratch, single") !=
+          std::string::npos);
   REQUIRE(refusal("strategy: layer_split\ndevices: 2\n").find("determinism") != std::string::npos);
   REQUIRE(refusal("strategy: ddp\ndevices: 2\nthreads: 2\n").find("threads") != std::string::npos);
   REQUIRE(refusal("strategy: ddp\ndevices: 2\nmodel: {name: resnet18, bn: sync}\n").find("model.bn") !=
@@ -168,6 +169,18 @@ TEST_CASE("S-53: a batch too small for its ranks is said, not refused") {
         "batch_size 2 over 3 devices: device 2 gets no samples");
   CHECK(warning("strategy: layer_split\ndevices: 3\nbatch_size: 2\n").empty());
   CHECK(warning("strategy: ddp\ndevices: 4\nbatch_size: 6\n").empty());
+}
+
+TEST_CASE("pieces that a batch is too small for are said, and a drawn schedule has as many as there are (S-11)") {
+  const Decision small = decide_on("strategy: {name: pipeline, microbatches: 8}\ndevices: 2\nbatch_size: 9\n", 0);
+  CHECK(join(small.warnings) ==
+        "8 pieces of a batch cannot be had from 9 rows over 1 data rank: 5 pieces of at most 2 rows");
+  CHECK(small.placement.batch.pieces == 5);
+  const Decision enough = decide_on("strategy: {name: pipeline, microbatches: 8}\ndevices: 2\nbatch_size: 64\n", 0);
+  CHECK(enough.warnings.empty());
+  CHECK(enough.placement.batch.pieces == 8);
+  const Decision shards = decide_on("strategy: {name: hybrid, pipeline: 2}\ndevices: 4\ndeterminism: invariant\n", 0);
+  CHECK(shards.placement.batch.pieces == 2);  // of 4 virtual shards
 }
 
 TEST_CASE("of several failures the cause is told: not the collectives that failed because of it") {

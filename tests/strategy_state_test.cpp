@@ -155,7 +155,9 @@ TEST_CASE(
                                  {"ddp", 4},
                                  {"{name: zero, stage: 1}", 2},
                                  {"{name: zero, stage: 2}", 4},
-                                 {"{name: zero, stage: 3}", 2}};
+                                 {"{name: zero, stage: 3}", 2},
+                                 {"pipeline", 4},
+                                 {"{name: hybrid, pipeline: 2, zero: 1}", 4}};
   const auto invariant = [](const Way& way) {
     test::Training made = training(way, optimizers()[1]);
     made.yaml += "determinism: invariant\nvirtual_shards: 4\n";

@@ -234,8 +234,9 @@ TEST_CASE("a difference between two runs is found in every quantity, and NaN is 
 }
 
 TEST_CASE("determinism: invariant gives the same bits for every strategy, number of devices, communicator and bucket") {
-  for (const std::string& yaml : {kLenet + "virtual_shards: 4\n", kLenet + "virtual_shards: 8\nprecision: fp64\n",
-                                  "model: {name: resnet18, bn: local}\n" + kResnet.substr(kResnet.find("data"))}) {
+  for (const std::string& yaml :
+       {kLenet + "virtual_shards: 4\n", kLenet + "virtual_shards: 8\nprecision: fp64\nclip: 0.1\n",
+        "model: {name: resnet18, bn: local}\n" + kResnet.substr(kResnet.find("data"))}) {
     verify::Request asked = request(yaml, {1}, yaml.find("lenet") == std::string::npos ? 4 : 60);
     asked.precision = "";
     verify::Verifier verifier(asked);
@@ -244,6 +245,7 @@ TEST_CASE("determinism: invariant gives the same bits for every strategy, number
     const std::vector<verify::Case> cases = verify::invariant_cases(shards);
     REQUIRE(cases.size() > 10);
     for (const verify::Case& one : cases) {
+      if (!verifier.refusal(one).empty()) continue;
       hashes.insert(verifier.train(one).weights_sha256);
       INFO(join(one.overrides) << " on " << one.world.value_or(0));
       REQUIRE(hashes.size() == 1);

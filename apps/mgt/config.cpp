@@ -33,7 +33,7 @@ ExitCode show_schedule(const config::Config& config) {
   }
   launch::check(config);
   const launch::Placement placement = launch::decide(config, launch::this_machine(config)).placement;
-  std::cout << entry.draw_schedule(config, static_cast<int64_t>(placement.devices.size()), placement.batch.accumulate)
+  std::cout << entry.draw_schedule(config, static_cast<int64_t>(placement.devices.size()), placement.batch.pieces)
             << std::flush;
   return ExitCode::done;
 }

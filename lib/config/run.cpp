@@ -73,7 +73,9 @@ std::vector<Option> run_options() {
       {.key = "virtual_shards",
        .kind = Kind::integer,
        .fallback = run.virtual_shards,
-       .help = "Parts that determinism: invariant cuts each batch into, a power of two that the devices divide.",
+       .help = "Parts that determinism: invariant cuts each batch into, a power of two that the devices divide; a rank "
+               "takes "
+               "its own one after another, in place of accumulate's pieces.",
        .bounds = {.at_least = 1, .at_most = 1024}},
       {.key = "threads",
        .kind = Kind::integer,

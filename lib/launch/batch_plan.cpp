@@ -31,8 +31,10 @@ BatchPlan batch_plan(const config::Config& config, int64_t data_ranks) {
     config.error_at("accumulate",
                     concat(*accumulate, " is not ", microbatches, " ", pieces, "; leave one of them out"));
   }
+  const bool is_asked = accumulate || micro_batch || chosen;
   if (in_pipeline && !accumulate && (chosen || !micro_batch)) accumulate = pieces;
-  BatchPlan plan{.batch_size = config.top().integer("batch_size"), .accumulate = accumulate.value_or(1)};
+  BatchPlan plan{
+      .batch_size = config.top().integer("batch_size"), .accumulate = accumulate.value_or(1), .is_asked = is_asked};
   if (!batch_size && micro_batch && accumulate) plan.batch_size = *micro_batch * *accumulate * data_ranks;
   const int64_t rows = divided_up(plan.batch_size, data_ranks);
   if (micro_batch && !accumulate) plan.accumulate = divided_up(rows, *micro_batch);
@@ -43,6 +45,7 @@ BatchPlan batch_plan(const config::Config& config, int64_t data_ranks) {
                            " is not batch_size ", plan.batch_size, "; leave one of the three out, and it follows"));
   }
   if (micro_batch && !accumulate) plan.micro_batch = std::min(rows, *micro_batch);
+  plan.pieces = strategy::pieces_of(plan.batch_size, data_ranks, plan.micro_batch);
   return plan;
 }
 

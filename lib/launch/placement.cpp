@@ -40,7 +40,10 @@ class Chooser {
     placement.world_size = own_rank ? static_cast<int64_t>(placement.devices.size()) : 1;
     check_one_kind();
     placement.batch = batch_plan(config_, data_ranks());
-    if (run_.invariant) check_invariant();
+    if (run_.invariant) {
+      check_invariant();
+      placement.batch.pieces = run_.virtual_shards / data_ranks();
+    }
     placement.threads_per_rank =
         run_.invariant ? 1 : run_.threads.value_or(std::max<int64_t>(1, machine_.cores / placement.world_size));
     placement.backend = backend();
@@ -143,7 +146,7 @@ class Chooser {
     }
     const BatchPlan& batch = decision_.placement.batch;
     const int64_t rows = strategy::divided_up(batch.batch_size, shards);
-    if (batch.micro_batch < rows) {
+    if (batch.is_asked && batch.micro_batch < rows) {
       config_.error_at("virtual_shards", concat(shards, " shards of a batch of ", batch.batch_size, " have ", rows,
                                                 " rows, and by accumulate or micro_batch a rank holds at most ",
                                                 batch.micro_batch, "; raise virtual_shards"));
@@ -202,7 +205,13 @@ class Chooser {
 
   void warn_of_pieces() {
     const config::Section& model = config_.section("model");
-    const int64_t pieces = decision_.placement.batch.accumulate;
+    const BatchPlan& batch = decision_.placement.batch;
+    const int64_t pieces = batch.pieces;
+    if (pieces < batch.accumulate && !run_.invariant) {
+      decision_.warnings.push_back(concat(batch.accumulate, " pieces of a batch cannot be had from ", batch.batch_size,
+                                          " rows over ", counted(data_ranks(), "data rank"), ": ",
+                                          counted(pieces, "piece"), " of at most ", counted(batch.micro_batch, "row")));
+    }
     if (pieces == 1 || !model.has("bn") || model.text("bn") != "sync") return;
     decision_.warnings.push_back(concat("model.bn: sync takes the statistics of each of the ", pieces,
                                         " pieces of a batch, so the run is not that of one device on whole batches"));

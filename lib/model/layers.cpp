@@ -124,10 +124,14 @@ Block batch_norm(const std::string& name, int64_t channels) {
   block.output_shape = same_shape;
   block.multiply_adds = no_cost;
   block.forward = [](const at::Tensor& input, const BlockWeights& weights, const ForwardContext& context) {
-    if (context.training) at::Tensor(weights.buffers[2]).add_(1);
+    const bool follows = context.training && context.follows_statistics;
+    if (follows) at::Tensor(weights.buffers[2]).add_(1);
     if (context.training && context.statistics) return sync_batch_norm(input, weights, kShape, *context.statistics);
-    return at::batch_norm(input, weights.parameters[0], weights.parameters[1], weights.buffers[0], weights.buffers[1],
-                          context.training, kShape.momentum, kShape.epsilon, /*cudnn_enabled=*/true);
+    const auto running = [&](std::size_t index) {
+      return context.training && !follows ? std::nullopt : std::optional(weights.buffers[index]);
+    };
+    return at::batch_norm(input, weights.parameters[0], weights.parameters[1], running(0), running(1), context.training,
+                          kShape.momentum, kShape.epsilon, /*cudnn_enabled=*/true);
   };
   block.slicing.by_channels = [=](Range own) {
     const Block whole = batch_norm(name, channels);

@@ -37,7 +37,8 @@ struct TensorSpec {
 using SumOverReplicas = std::function<void(at::Tensor&)>;
 
 struct ForwardContext {
-  bool training = true;  // BatchNorm uses and updates batch statistics
+  bool training = true;            // BatchNorm uses batch statistics
+  bool follows_statistics = true;  // and its running statistics follow them
   // Where it is given, BatchNorm's statistics are those of all replicas' rows, and it outlives the backward pass; else
   // they are those of the rows at hand.
   const SumOverReplicas* statistics = nullptr;

@@ -37,13 +37,14 @@ Clip clip_of(const config::Config& config) {
   return {.norm = given(section, "norm"), .value = given(section, "value")};
 }
 
-double sum_of_squares(std::span<const at::Tensor> parts) {
+at::Tensor norms(std::span<const at::Tensor> parts) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> norms;
   for (const at::Tensor& part : parts) norms.push_back(part.norm());
-  if (norms.empty()) return 0;
-  return at::stack(norms).to(at::kDouble).square().sum().item<double>();
+  return norms.empty() ? at::empty({0}, at::kDouble) : at::stack(norms).to(at::kCPU, at::kDouble);
 }
+
+double sum_of_squares(std::span<const at::Tensor> parts) { return norms(parts).square().sum().item<double>(); }
 
 void clip(at::Tensor& part, const Clip& clip, double global_norm) {
   if (clip.norm) {

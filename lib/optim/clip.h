@@ -20,7 +20,9 @@ struct Clip {
 config::SectionSpec clip_section();
 Clip clip_of(const config::Config& config);
 
-// The sum of squares over these parts of a gradient; padding that is zero may be among them.
+// Of these parts of a gradient, one double each, on the CPU; and the sum of their squares. Padding that is zero may be
+// among them.
+at::Tensor norms(std::span<const at::Tensor> parts);
 double sum_of_squares(std::span<const at::Tensor> parts);
 
 // Clips a part of a gradient whose global norm is `global_norm`: by the norm it is multiplied by

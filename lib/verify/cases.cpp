@@ -92,14 +92,16 @@ std::vector<Case> invariant_cases(int64_t virtual_shards) {
       one.overrides.insert(one.overrides.end(), more.begin(), more.end());
       cases.push_back(std::move(one));
     };
-    const int64_t most = entry->splits_batch ? virtual_shards : 1;
+    const bool in_ranks = entry->ranks == strategy::Ranks::one_per_device;
+    const int64_t most = entry->splits_batch || in_ranks ? virtual_shards : 1;
     for (int64_t world = 1; world <= most; world *= 2) {
       add(world, {});
-      if (entry->ranks == strategy::Ranks::one_per_device) add(world, {"comm.backend=gloo"});
+      if (in_ranks) add(world, {"comm.backend=gloo"});
     }
-    add(std::min<int64_t>(2, most), {"accumulate=2"});
+    const int64_t some = entry->data_ranks ? most : std::min<int64_t>(2, most);  // a mesh of several axes has divisors
+    add(some, {"accumulate=2"});
     for (const Choice& setting : settings_of("strategy", entry->variant, [](const auto&) { return true; })) {
-      add(std::min<int64_t>(2, most), {setting.override});
+      add(some, {setting.override});
     }
   }
   return cases;

@@ -21,7 +21,7 @@ struct Case {
 std::vector<Case> all_cases(const std::vector<int64_t>& worlds);
 
 // Every strategy, number of devices and communicator that must give the same bits under `determinism: invariant`, with
-// each of its options.
+// each of its options. A model may have too few blocks for some.
 std::vector<Case> invariant_cases(int64_t virtual_shards);
 
 }  // namespace mgt::verify

@@ -4,7 +4,6 @@
 #include "model/slices.h"
 #include "strategy/mesh/stage.h"
 #include "strategy/parts/balance.h"
-#include "strategy/parts/microbatches.h"
 #include "strategy/parts/step_count.h"
 
 #include "torch_pch.h"
@@ -32,20 +31,16 @@ class Mesh final : public Strategy {
         sliced_(model::slice(context.model, axes_.slice(), plan.slices)),
         sharing_(plan.sharing),
         pipeline_(plan.pipeline),
-        micro_batch_(context.micro_batch),
+        pieces_(context, axes_.data().size(), axes_.data().rank()),
         device_(context.devices.front()),
-        stage_(with_model(context, sliced_), plan.sharing, plan.pipeline, cut_of(context, plan), axes_),
-        virtual_shards_(virtual_shards_of(context.config, axes_.data().size(), axes_.data().rank())) {
+        stage_(with_model(context, sliced_), plan.sharing, plan.pipeline, cut_of(context, plan), axes_) {
     share_statistics();
   }
 
-  Range shard(int64_t rows) const override {
-    return virtual_shards_ ? virtual_shards_->rows(rows) : split(rows, data_ranks_, data_rank_);
-  }
+  Range shard(int64_t rows) const override { return pieces_.rows(rows); }
 
   StepResult step(const data::Batch& batch, const StepInput& input) override {
-    const StepResult result = virtual_shards_ ? compute_along_tree(on_device(batch), input.samples)
-                                              : compute_in_pieces(on_device(batch), input.samples);
+    const StepResult result = compute_gradients(on_device(batch), input.samples);
     show(input.probe, &Probe::gradients_ready);
     for (const auto& chunk : stage_.chunks()) chunk->update(input.lr, result.gradient_norm, steps_.done());
     steps_.advance();
@@ -84,32 +79,54 @@ class Mesh final : public Strategy {
   int64_t bytes_sent() const override { return axes_.bytes_sent(); }
 
  private:
-  // Both leave the mean gradient of the global batch where this rank updates it.
-  StepResult compute_in_pieces(const data::Batch& own, int64_t samples) {
+  // Leaves the mean gradient of the global batch where this rank updates it.
+  StepResult compute_gradients(const data::Batch& own, int64_t samples) {
     const double began_s = real_clock().now_s();
-    const int64_t pieces = pieces_of(samples, data_ranks_, micro_batch_);
-    most_pieces_ = std::max(most_pieces_, pieces);
-    const double loss = stage_.train(own, samples, pieces);
-    double squares = 0;
-    for (const auto& chunk : stage_.chunks()) squares += chunk->sum_of_squares();
+    most_pieces_ = std::max(most_pieces_, pieces_.count(samples));
+    const double loss = loss_of_data(stage_.train(own, samples, pieces_));
     const bool whole = stage_.chunks().front()->has_whole_gradients();
     const bool counts = !whole || axes_.is_first_of_data();  // replicated gradients count once
+    at::Tensor sums = at::cat({at::full({1}, loss, at::kDouble), squares() * (counts ? 1 : 0)}).to(device_);
     const double before_s = real_clock().now_s();
-    at::Tensor sums = at::tensor({axes_.slice() == 0 ? loss : 0.0, counts ? squares : 0.0}, at::kDouble).to(device_);
     axes_.world().all_reduce(sums).wait();
     sums = sums.cpu();
     const double now_s = real_clock().now_s();
     wait_s_ += now_s - before_s;  // a stage that has done its part waits here for the others
     step_s_ += now_s - began_s;
-    const double all_squares = whole && axes_.stages() == 1 && !axes_.slices() ? squares : sums[1].item<double>();
-    return {.loss = sums[0].item<double>(), .gradient_norm = std::sqrt(all_squares)};
+    return {.loss = sums[0].item<double>(),
+            .gradient_norm = std::sqrt(sums.narrow(0, 1, sums.numel() - 1).sum().item<double>())};
   }
 
-  StepResult compute_along_tree(const data::Batch& own, int64_t samples) {
-    SharedModel& model = *stage_.chunks().front();
-    model.begin_step();
-    const double loss = model.sum_along_tree(own, samples, *virtual_shards_);
-    return {.loss = loss, .gradient_norm = std::sqrt(model.sum_of_squares())};
+  // What is to be added up over the world: all slices see the same loss, and along the tree all data ranks do.
+  double loss_of_data(double own) {
+    if (!pieces_.along_tree()) return axes_.slice() == 0 ? own : 0;
+    std::vector<at::Tensor> losses = {at::full({1}, own, at::TensorOptions(at::kDouble).device(device_))};
+    tree_sum_over_ranks(axes_.data(), losses);
+    return axes_.is_first_of_data() ? losses[0].item<double>() : 0;
+  }
+
+  // Of this rank's gradients: their sum, or along the tree one for each tensor of the model at its own place, so that
+  // they are added in the same order wherever the model is cut.
+  at::Tensor squares() {
+    if (!pieces_.along_tree()) {
+      std::vector<at::Tensor> norms;
+      for (const auto& chunk : stage_.chunks()) norms.push_back(chunk->gradient_norms());
+      return at::cat(norms).square().sum().view({1});
+    }
+    at::Tensor squares = at::zeros({tensors_before(static_cast<int64_t>(sliced_.blocks.size()))}, at::kDouble);
+    for (const auto& chunk : stage_.chunks()) {
+      const at::Tensor norms = chunk->gradient_norms();
+      squares.narrow(0, tensors_before(chunk->replica().blocks().begin), norms.numel()).copy_(norms.square());
+    }
+    return squares;
+  }
+
+  int64_t tensors_before(int64_t block) const {
+    int64_t count = 0;
+    for (int64_t index = 0; index < block; ++index) {
+      count += static_cast<int64_t>(sliced_.blocks[static_cast<std::size_t>(index)].parameters.size());
+    }
+    return count;
   }
 
   void show(Probe* probe, void (Probe::*moment)(int64_t, const Probe::Parameters&)) {
@@ -136,13 +153,10 @@ class Mesh final : public Strategy {
   model::Model sliced_;  // this rank's slices of the layers
   Sharing sharing_;
   Pipeline pipeline_;
-  int64_t micro_batch_;
+  Pieces pieces_;
   at::Device device_;
-  int64_t data_ranks_ = axes_.data().size();
-  int64_t data_rank_ = axes_.data().rank();
   Stage stage_;
   StepCount steps_;
-  std::optional<VirtualShards> virtual_shards_;
   bool statistics_differ_ = true;
   int64_t most_pieces_ = 0;  // of a step
   double wait_s_ = 0;        // for other ranks at the end of steps, since construction

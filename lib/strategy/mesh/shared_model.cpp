@@ -69,7 +69,7 @@ void SharedModel::begin_step() {
 }
 
 void SharedModel::begin_backward(bool last) {
-  finish_gradients();  // of the piece before, whose buckets this one fills anew
+  finish_reductions();  // of the piece before, whose buckets this one fills anew
   const bool reduces = !whole_gradients_ && (last || sharing_.shares_gradients());
   for (SharedUnit& unit : units_) unit.begin_piece(reduces);
 }
@@ -79,30 +79,38 @@ void SharedModel::end_backward() {
     leave(index);
     reduce(index);
   }
+  if (!whole_gradients_) return;
+  std::vector<at::Tensor> gradients = whole_gradients();
+  tree_.add(gradients);
 }
 
 void SharedModel::finish_gradients() {
+  if (!whole_gradients_) return finish_reductions();
+  std::vector<at::Tensor> gradients = whole_gradients();
+  tree_.take(gradients);
+  tree_sum_over_ranks(communicator_, gradients);
+}
+
+std::vector<at::Tensor> SharedModel::whole_gradients() const {
+  std::vector<at::Tensor> gradients;
+  for (const SharedUnit& unit : units_) gradients.push_back(unit.whole_gradients());
+  return gradients;
+}
+
+void SharedModel::finish_reductions() {
   for (const int64_t index : reducing_) unit(index).finish_reduction();
   reducing_.clear();
 }
 
-model::ForwardContext SharedModel::training() const {
+model::ForwardContext SharedModel::training(bool follows_statistics) const {
   return {.training = true,
+          .follows_statistics = follows_statistics,
           .statistics = joins_others() ? &statistics_ : nullptr,
           .slices = slices_ ? &sum_of_slices_ : nullptr};
 }
 
 model::ForwardContext SharedModel::evaluating() const {
   return {.training = false, .slices = slices_ ? &sum_of_slices_ : nullptr};
-}
-
-double SharedModel::forward_and_backward(const data::Batch& rows, int64_t samples) {
-  if (rows.size() == 0) {
-    pass_forward();
-    pass_backward();
-    return 0;
-  }
-  return backward(replica_.model().loss, forward(rows.inputs, training()), rows.targets, samples);
 }
 
 at::Tensor SharedModel::forward(const at::Tensor& input, const model::ForwardContext& context) {
@@ -175,19 +183,7 @@ void SharedModel::pass_backward() {
   }
 }
 
-double SharedModel::sum_along_tree(const data::Batch& own, int64_t samples, const VirtualShards& shards) {
-  std::vector<at::Tensor> gradients;
-  for (SharedUnit& unit : units_) gradients.push_back(unit.whole_gradients());
-  const auto compute = [&](int64_t shard, const data::Batch& rows) {
-    for (SharedUnit& unit : units_) unit.begin_piece(/*reduces=*/false);
-    const auto pass = [&] { return forward_and_backward(rows, samples); };
-    return shard == 0 ? pass() : without_statistics(replica_.buffers(), pass);
-  };
-  const double loss = shards.sum(own, samples, gradients, compute);
-  return sum_over_ranks(communicator_, gradients, loss);
-}
-
-double SharedModel::sum_of_squares() const {
+at::Tensor SharedModel::gradient_norms() const {
   std::vector<at::Tensor> parts;
   const auto add = [&parts](const Overlap& overlap, const at::Tensor& memory) {
     if (overlap.owns_whole || !overlap.slot->global.empty()) parts.push_back(part_of(memory, overlap));
@@ -199,7 +195,7 @@ double SharedModel::sum_of_squares() const {
       for (const Overlap& overlap : unit.own()) add(overlap, unit.own_gradients());
     }
   }
-  return optim::sum_of_squares(parts);
+  return optim::norms(parts);
 }
 
 void SharedModel::update(double lr, double global_norm, int64_t done) {

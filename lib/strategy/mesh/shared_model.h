@@ -34,7 +34,7 @@ class SharedModel {
 
   // Through the blocks; `input` is of the first of them.
   at::Tensor forward(const at::Tensor& input, const model::ForwardContext& context);
-  model::ForwardContext training() const;
+  model::ForwardContext training(bool follows_statistics = true) const;
   model::ForwardContext evaluating() const;
   // A rank without rows takes part in what the others do around their blocks: by `pass_forward` and `pass_backward`,
   // or, where blocks themselves meet over the ranks, with empty tensors.
@@ -43,17 +43,14 @@ class SharedModel {
   void pass_backward();
 
   // Gradients of a step: a backward between `begin_backward` and `end_backward` for each piece, `last` in the last,
-  // then `finish_gradients`.
+  // then `finish_gradients`. With `determinism: invariant` the pieces are virtual shards, added along their tree.
   void begin_step();
   void begin_backward(bool last);
   void end_backward();
   void finish_gradients();
 
-  // The same over virtual shards, bit by bit the same on any number of ranks; returns the loss over all ranks.
-  double sum_along_tree(const data::Batch& own, int64_t samples, const VirtualShards& shards);
-
-  // After either: of the global gradient where this rank has all of it, else of the part that it owns.
-  double sum_of_squares() const;
+  // After that: of the global gradient where this rank has all of it, else of the part that it owns.
+  at::Tensor gradient_norms() const;  // by tensor, or part of one; doubles
   // Where layers are cut, tensors that are not count on one of the slices' ranks.
   bool has_whole_gradients() const { return whole_gradients_ || !sharing_.shares_optimizer(); }
 
@@ -69,7 +66,8 @@ class SharedModel {
   int64_t reductions_in_backward() const { return reductions_in_backward_; }  // since construction
 
  private:
-  double forward_and_backward(const data::Batch& rows, int64_t samples);
+  void finish_reductions();
+  std::vector<at::Tensor> whole_gradients() const;  // of each unit
   void enter(int64_t unit, int64_t direction);
   void leave(int64_t unit);
   void collected(int64_t slot);
@@ -80,6 +78,7 @@ class SharedModel {
   comm::Communicator& communicator_;
   Sharing sharing_;
   bool whole_gradients_;  // `determinism: invariant`
+  TreeSum tree_;          // then
   model::Replica replica_;
   std::vector<SharedUnit> units_;  // hooks and optimizers know their places: never moved once all are made
   std::vector<std::optional<int64_t>> unit_of_block_;  // in stage 3; blocks without parameters have none

@@ -1,7 +1,6 @@
 #include "strategy/mesh/stage.h"
 
 #include "core/clock.h"
-#include "strategy/parts/microbatches.h"
 
 #include "torch_pch.h"
 
@@ -41,21 +40,22 @@ Stage::Stage(const Context& context, const Sharing& sharing, const Pipeline& pip
   }
 }
 
-double Stage::train(const data::Batch& own, int64_t samples, int64_t pieces) {
-  loss_ = 0;
+double Stage::train(const data::Batch& own, int64_t samples, const Pieces& pieces) {
+  const int64_t count = pieces.count(samples);
+  losses_.assign(static_cast<std::size_t>(count), 0);
   for (const auto& model : chunks_) model->begin_step();
-  for (const Action& action : actions_of(pipeline_, axes_.stage(), pieces)) {
+  for (const Action& action : actions_of(pipeline_, axes_.stage(), count)) {
     if (action.kind == Action::Kind::forward)
-      forward(piece_of(own, pieces, action.piece), samples, action);
+      forward(pieces.piece(own, samples, action.piece), samples, action, pieces.statistics_follow(action.piece));
     else
-      backward(action, /*last=*/action.piece == pieces - 1);
+      backward(action, /*last=*/action.piece == count - 1);
   }
   for (const auto& model : chunks_) model->finish_gradients();
   wait_for_sent();
-  return loss_;
+  return pieces.sum(losses_);
 }
 
-void Stage::forward(const data::Batch& rows, int64_t samples, const Action& action) {
+void Stage::forward(const data::Batch& rows, int64_t samples, const Action& action, bool statistics_follow) {
   SharedModel& model = chunk(action.chunk);
   const int64_t part = part_of(action.chunk);
   if (rows.size() == 0 && !model.joins_others()) {
@@ -65,10 +65,10 @@ void Stage::forward(const data::Batch& rows, int64_t samples, const Action& acti
   Flow flow;
   const at::Tensor input = input_of(rows, part);
   if (part > 0) flow.input = input.set_requires_grad(true);
-  flow.output = model.forward(input, model.training());
+  flow.output = model.forward(input, model.training(statistics_follow));
   if (is_last_part(part)) {
     flow.output = model::summed_loss(model_.loss, flow.output, rows.targets) / static_cast<double>(samples);
-    loss_ += flow.output.item<double>();
+    losses_[static_cast<std::size_t>(action.piece)] = flow.output.item<double>();
   } else {
     send(axes_.activations(), flow.output.detach(), part + 1);
   }

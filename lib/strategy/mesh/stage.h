@@ -4,6 +4,7 @@
 
 #include "strategy/entry.h"
 #include "strategy/mesh/axes.h"
+#include "strategy/mesh/pieces.h"
 #include "strategy/mesh/schedule.h"
 #include "strategy/mesh/shared_model.h"
 
@@ -20,9 +21,9 @@ class Stage {
   Stage(const Context& context, const Sharing& sharing, const Pipeline& pipeline, const std::vector<Range>& cut,
         Axes& axes);
 
-  // Forward and backward over this rank's rows in `pieces`; gradients are reduced over the data axis. Returns this
+  // Forward and backward over this rank's rows, piece by piece; gradients are reduced over the data axis. Returns this
   // rank's part of the mean loss over `samples`, which is the last stage's.
-  double train(const data::Batch& own, int64_t samples, int64_t pieces);
+  double train(const data::Batch& own, int64_t samples, const Pieces& pieces);
 
   EvalCounts evaluate(const data::Batch& own);  // of the last stage; nothing elsewhere
 
@@ -41,7 +42,7 @@ class Stage {
     at::Tensor tensor;
   };
 
-  void forward(const data::Batch& rows, int64_t samples, const Action& action);
+  void forward(const data::Batch& rows, int64_t samples, const Action& action, bool statistics_follow);
   void backward(const Action& action, bool last);
   at::Tensor input_of(const data::Batch& rows, int64_t part);
   at::Tensor receive(comm::Communicator& lane, int64_t from_part, at::IntArrayRef shape);
@@ -60,7 +61,7 @@ class Stage {
   std::vector<std::unique_ptr<SharedModel>> chunks_;
   std::map<std::pair<int64_t, int64_t>, Flow> flows_;  // by chunk and piece
   std::vector<Sent> sent_;                             // in this step
-  double loss_ = 0;
+  std::vector<double> losses_;                         // of this step, by piece
   double idle_s_ = 0;
   int64_t most_in_flight_ = 0;
 };

@@ -16,12 +16,6 @@ Value along_tree(std::span<const Value> parts, const Plus& plus) {
   return plus(along_tree(parts.first(half), plus), along_tree(parts.subspan(half), plus));
 }
 
-// In memory of its own, so that the place of a shard in a rank's batch cannot show in the result.
-data::Batch own_copy(const data::Batch& batch, Range rows) {
-  const data::Batch part = data::slice(batch, rows.begin, rows.end, batch.inputs.device());
-  return {part.inputs.clone(), part.targets.clone()};
-}
-
 }  // namespace
 
 VirtualShards::VirtualShards(int64_t shards, int64_t owners, int64_t owner)
@@ -33,30 +27,48 @@ Range VirtualShards::rows(int64_t rows) const {
   return {split(rows, shards_, own_.begin).begin, split(rows, shards_, own_.end - 1).end};
 }
 
-double VirtualShards::sum(const data::Batch& own, int64_t rows, std::span<at::Tensor> gradients,
-                          const ShardGradient& compute) const {
-  return subtree(own_, own, rows, gradients, compute);
+data::Batch VirtualShards::rows_of(int64_t shard, const data::Batch& own, int64_t rows) const {
+  const Range part = split(rows, shards_, shard);
+  const int64_t first = this->rows(rows).begin;
+  const data::Batch view = data::slice(own, part.begin - first, part.end - first, own.inputs.device());
+  return {view.inputs.clone(), view.targets.clone()};
 }
 
-double VirtualShards::subtree(Range shards, const data::Batch& own, int64_t rows, std::span<at::Tensor> gradients,
-                              const ShardGradient& compute) const {
-  if (shards.size() == 1) {
-    {
-      const at::NoGradGuard no_grad;
-      for (at::Tensor& gradient : gradients) gradient.zero_();
-    }
-    const Range part = split(rows, shards_, shards.begin);
-    const int64_t first = this->rows(rows).begin;
-    return compute(shards.begin, own_copy(own, {part.begin - first, part.end - first}));
+double VirtualShards::sum(const data::Batch& own, int64_t rows, std::span<at::Tensor> gradients,
+                          const ShardGradient& compute) const {
+  {
+    const at::NoGradGuard no_grad;
+    for (at::Tensor& gradient : gradients) gradient.zero_();
   }
-  const int64_t middle = shards.begin + shards.size() / 2;
-  double loss = subtree({shards.begin, middle}, own, rows, gradients, compute);
-  std::vector<at::Tensor> left;
-  for (const at::Tensor& gradient : gradients) left.push_back(gradient.clone());
-  loss += subtree({middle, shards.end}, own, rows, gradients, compute);
+  TreeSum tree;
+  std::vector<double> losses;
+  for (int64_t shard = own_.begin; shard < own_.end; ++shard) {
+    losses.push_back(compute(shard, rows_of(shard, own, rows)));
+    tree.add(gradients);
+  }
+  tree.take(gradients);
+  return tree_sum(losses);
+}
+
+void TreeSum::add(std::span<at::Tensor> gradients) {
   const at::NoGradGuard no_grad;
-  for (std::size_t index = 0; index < gradients.size(); ++index) gradients[index].add_(left[index]);
-  return loss;
+  Subtree sum{.shards = 1};
+  for (; !left_.empty() && left_.back().shards == sum.shards; left_.pop_back()) {
+    for (std::size_t index = 0; index < gradients.size(); ++index) gradients[index].add_(left_.back().gradients[index]);
+    sum.shards *= 2;
+  }
+  for (at::Tensor& gradient : gradients) {
+    sum.gradients.push_back(gradient.clone());
+    gradient.zero_();
+  }
+  left_.push_back(std::move(sum));
+}
+
+void TreeSum::take(std::span<at::Tensor> gradients) {
+  require(left_.size() == 1, "a power of two of shards is added up");
+  const at::NoGradGuard no_grad;
+  for (std::size_t index = 0; index < gradients.size(); ++index) gradients[index].copy_(left_[0].gradients[index]);
+  left_.clear();
 }
 
 at::Tensor tree_sum(std::span<const at::Tensor> parts) {
@@ -65,17 +77,14 @@ at::Tensor tree_sum(std::span<const at::Tensor> parts) {
 
 double tree_sum(std::span<const double> parts) { return along_tree(parts, std::plus<>()); }
 
-double sum_over_ranks(comm::Communicator& communicator, std::span<at::Tensor> gradients, double loss) {
+void tree_sum_over_ranks(comm::Communicator& communicator, std::span<at::Tensor> parts) {
   const at::NoGradGuard no_grad;
   const int64_t size = communicator.size();
-  const auto gathered = [&](const at::Tensor& part) {
+  for (at::Tensor& part : parts) {
     at::Tensor all = at::empty({size * part.numel()}, part.options());
     communicator.all_gather(part, all).wait();
-    return all.view({size, -1}).unbind(0);
-  };
-  for (at::Tensor& part : gradients) part.copy_(tree_sum(gathered(part)));
-  const at::Tensor losses = at::full({1}, loss, gradients.front().options().dtype(at::kDouble));
-  return tree_sum(gathered(losses)).item<double>();
+    part.copy_(tree_sum(all.view({size, -1}).unbind(0)));
+  }
 }
 
 std::optional<VirtualShards> virtual_shards_of(const config::Config& config, int64_t owners, int64_t owner) {

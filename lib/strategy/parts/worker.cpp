@@ -40,10 +40,8 @@ double Worker::add_gradients(const data::Batch& batch, int64_t samples, const mo
 double Worker::compute_gradients(const data::Batch& own, int64_t samples, const VirtualShards& shards) {
   const auto compute = [&](int64_t shard, const data::Batch& rows) {
     if (rows.size() == 0) return 0.0;
-    const auto forward_and_backward = [&] {
-      return backward(replica_.model().loss, replica_.forward(rows.inputs, {.training = true}), rows.targets, samples);
-    };
-    return shard == 0 ? forward_and_backward() : without_statistics(replica_.buffers(), forward_and_backward);
+    const at::Tensor outputs = replica_.forward(rows.inputs, {.training = true, .follows_statistics = shard == 0});
+    return backward(replica_.model().loss, outputs, rows.targets, samples);
   };
   return shards.sum(own, samples, {&replica_.gradients(), 1}, compute);
 }
@@ -52,14 +50,6 @@ double backward(model::Loss loss, const at::Tensor& outputs, const at::Tensor& t
   const at::Tensor mean = model::summed_loss(loss, outputs, targets) / static_cast<double>(samples);
   mean.backward();
   return mean.item<double>();
-}
-
-double without_statistics(std::span<const at::Tensor> buffers, const std::function<double()>& compute) {
-  std::vector<at::Tensor> before;
-  for (const at::Tensor& buffer : buffers) before.push_back(buffer.clone());
-  const double loss = compute();  // backward wants the buffers as forward left them
-  for (std::size_t index = 0; index < buffers.size(); ++index) at::Tensor(buffers[index]).copy_(before[index]);
-  return loss;
 }
 
 std::vector<NamedTensor> Worker::parameters() const {

@@ -60,9 +60,6 @@ class Worker {
 // Backward of (sum of the samples' losses) / `samples`; returns that quotient.
 double backward(model::Loss loss, const at::Tensor& outputs, const at::Tensor& targets, int64_t samples);
 
-// Forward and backward by `compute`, with `buffers` as they were before.
-double without_statistics(std::span<const at::Tensor> buffers, const std::function<double()>& compute);
-
 // Correct and seen rows of this batch, in evaluation mode, without gradients.
 EvalCounts count(const model::Replica& replica, const data::Batch& batch);
 

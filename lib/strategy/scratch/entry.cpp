@@ -138,10 +138,8 @@ class Scratch final : public Strategy {
     const Range rows = virtual_shards_[i].rows(samples);
     const auto compute = [&](int64_t shard, const data::Batch& part) {
       if (part.size() == 0) return 0.0;
-      const auto forward_and_backward = [&] {
-        return backward(model_.loss, forward(part.inputs, device, {.training = true}), part.targets, samples);
-      };
-      return shard == 0 ? forward_and_backward() : without_statistics(device.buffers, forward_and_backward);
+      const at::Tensor outputs = forward(part.inputs, device, {.training = true, .follows_statistics = shard == 0});
+      return backward(model_.loss, outputs, part.targets, samples);
     };
     return virtual_shards_[i].sum(data::slice(batch, rows.begin, rows.end, device.device), samples, gradients, compute);
   }

@@ -1,5 +1,6 @@
 // Several ways to use devices at once, as degrees of a mesh: data x pipeline x tensor = devices, with ZeRO as a stage
 // on the data axis.
+#include "config/run.h"
 #include "core/text.h"
 #include "strategy/mesh/mesh.h"
 #include "strategy/mesh/pipeline_options.h"
@@ -38,6 +39,10 @@ void check_devices(const config::Config& config, const model::Model& model, cons
   if (data * pipeline * tensor != count) {
     config.error_at("strategy.data", concat(data, " x strategy.pipeline ", pipeline, " x strategy.tensor ", tensor,
                                             " is ", data * pipeline * tensor, ", not the ", counted(count, "device")));
+  }
+  if (tensor > 1 && config::run_of(config).invariant) {
+    config.error_at("determinism", concat("invariant is not possible with strategy.tensor ", tensor,
+                                          ": sums within a layer depend on how it is cut; write tensor: 1"));
   }
   check_slices(config, model, tensor, "strategy.tensor");
   check_parts(config, model, pipeline, "strategy.pipeline");
@@ -79,6 +84,7 @@ const Entry entry = {
                 .check = {}},
     .ranks = Ranks::one_per_device,
     .data_ranks = data_degree,
+    .can_be_invariant = true,
     .check_devices = check_devices,
     .draw_schedule = [](const config::Config& config, int64_t,
                         int64_t pieces) { return drawn_schedule(config, degree(config, "pipeline"), pieces); },

@@ -44,6 +44,7 @@ const Entry entry = {
                 .check = {}},
     .ranks = Ranks::one_per_device,
     .splits_batch = false,
+    .can_be_invariant = true,
     .check_devices = check_devices,
     .draw_schedule = drawn_schedule,
     .make = make,
