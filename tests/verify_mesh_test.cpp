@@ -1,11 +1,7 @@
 // ZeRO against one device: every stage on 2, 3 and 4 ranks, with each optimizer, pieces of a batch, clipping, decay,
 // and ranks that have no rows.
 #include "test.h"
-
-#include "config/reader.h"
-#include "core/text.h"
-#include "launch/rank.h"
-#include "verify/verifier.h"
+#include "verified.h"
 
 #include "torch_pch.h"
 
@@ -24,24 +20,14 @@ const std::vector<std::string> kOptimizers = {"{name: sgd, lr: 0.05, momentum: 0
                                               "{name: adamw, lr: 0.01, weight_decay: 0.1"};
 
 verify::Verifier verifier_of(const std::string& yaml, int64_t steps) {
-  return verify::Verifier({.read =
-                               [yaml](const std::vector<std::string>& overrides) {
-                                 return config::resolve(launch::schema(), {"test.yaml", yaml}, overrides);
-                               },
-                           .worlds = {2, 3, 4},
-                           .steps = steps,
-                           .narrow = true});
+  return verify::Verifier(test::request(yaml, {2, 3, 4}, steps));
 }
 
 void require_equal(verify::Verifier& verifier, const std::string& strategy, int64_t world,
                    const std::vector<std::string>& settings) {
   verify::Case one{.overrides = {"strategy=" + strategy, "launch=threads"}, .world = world};
   one.overrides.insert(one.overrides.end(), settings.begin(), settings.end());
-  INFO(join(one.overrides) << " on " << world);
-  const verify::Verdict verdict = verifier.check(one);
-  INFO(verdict.failed.value_or("") << verdict.refused.value_or(""));
-  REQUIRE(!verdict.failed);
-  REQUIRE(!verdict.refused);
+  REQUIRE(test::is_equal(verifier, one));
 }
 
 std::vector<std::string> stages(const std::string& more = "") {

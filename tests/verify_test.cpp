@@ -1,19 +1,17 @@
 // The oracle: that it finds every strategy equal to its reference, and that it can find otherwise.
 #include "test.h"
+#include "verified.h"
 
-#include "config/reader.h"
 #include "config/run.h"
 #include "core/error.h"
-#include "core/text.h"
-#include "launch/rank.h"
 #include "verify/mutants.h"
-#include "verify/verifier.h"
 
 #include "torch_pch.h"
 
 #include <set>
 
 using namespace mgt;
+using test::request;
 using verify::Quantity;
 
 namespace {
@@ -24,27 +22,12 @@ const std::string kResnet =
     "model: {name: resnet18, bn: sync}\n"
     "data: {name: synthetic, train: 200, test: 101}\noptimizer: {name: sgd, lr: 0.05}\n";
 
-verify::Request request(const std::string& yaml, std::vector<int64_t> worlds, int64_t steps) {
-  return {.read =
-              [yaml](const std::vector<std::string>& overrides) {
-                return config::resolve(launch::schema(), {"test.yaml", yaml}, overrides);
-              },
-          .worlds = std::move(worlds),
-          .steps = steps,
-          .narrow = true};
-}
-
 // Every case of `--all` that a config allows is equal; returns how many there were.
 int64_t check_all(const verify::Request& asked, const std::function<bool(const verify::Case&)>& wanted) {
   verify::Verifier verifier(asked);
   int64_t equal = 0;
   for (const verify::Case& one : verify::all_cases(asked.worlds)) {
-    if (!wanted(one)) continue;
-    const verify::Verdict verdict = verifier.check(one);
-    INFO(join(one.overrides) << " on " << one.world.value_or(0));
-    INFO(verdict.failed.value_or("") << verdict.refused.value_or(""));
-    REQUIRE(!verdict.failed);
-    if (!verdict.refused) ++equal;
+    if (wanted(one) && test::is_equal(verifier, one)) ++equal;
   }
   return equal;
 }
