@@ -32,6 +32,12 @@ std::vector<Way> all_ways() {
       ways.push_back({concat("{name: zero, stage: ", stage, ", bucket_mb: 0.002}"), ranks});
     }
   }
+  ways.insert(ways.end(), {{"{name: pipeline, microbatches: 2}", 3},
+                           {"{name: pipeline, schedule: interleaved, microbatches: 2}", 2},
+                           {"tensor", 2},
+                           {"{name: hybrid, tensor: 2, zero: 3, microbatches: 1}", 4},
+                           {"{name: hybrid, pipeline: 2, zero: 2, microbatches: 2}", 4},
+                           {"{name: hybrid, pipeline: 2, tensor: 2, zero: 1, microbatches: 1}", 8}});
   return ways;
 }
 
@@ -130,9 +136,14 @@ TEST_CASE("every strategy's state opens under every other and training goes on: 
 }
 
 TEST_CASE("state with BatchNorm's statistics is carried over too (M-07, S-55)") {
-  const std::vector<Way> ways = {
-      {"single", 1},     {"data_parallel", 2}, {"ddp", 3}, {"{name: zero, stage: 2}", 2}, {"{name: zero, stage: 3}", 4},
-      {"layer_split", 2}};
+  const std::vector<Way> ways = {{"single", 1},
+                                 {"data_parallel", 2},
+                                 {"ddp", 3},
+                                 {"{name: zero, stage: 2}", 2},
+                                 {"{name: zero, stage: 3}", 4},
+                                 {"layer_split", 2},
+                                 {"tensor", 2},
+                                 {"{name: hybrid, pipeline: 2, tensor: 2, zero: 3, microbatches: 1}", 8}};
   for (const Way& from : ways) carry_over(from, ways, "{name: sgd, lr: 0.05, momentum: 0.9}", kResnet);
 }
 

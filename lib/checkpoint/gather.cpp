@@ -92,7 +92,7 @@ class Assembly {
     if (!target.view.defined()) {
       target = model::whole(slice.name, slice.kind, at::zeros(slice.global, slice.view.options()), true);
     }
-    model::piece_of(target.view, slice).copy_(slice.view);
+    model::put_piece(target.view, slice);
     filled_[key] += slice.view.numel();
   }
 

@@ -39,8 +39,11 @@ struct StateSlice {
 
 bool is_whole(const StateSlice& slice);
 
-// The piece of the whole tensor that the slice stands for, in the form of its view.
+// The piece of the whole tensor that the slice stands for, in the form of its view: to be read, since it may be a copy.
 at::Tensor piece_of(const at::Tensor& tensor, const StateSlice& slice);
+
+// Writes the slice's values into the whole tensor.
+void put_piece(const at::Tensor& tensor, const StateSlice& slice);
 
 // A slice that is the whole tensor, or with `global` the box of it that begins at `offset`.
 StateSlice in_box(std::string name, StateKind kind, const at::Tensor& view, bool primary, const Shape& global,
