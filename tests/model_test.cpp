@@ -230,6 +230,23 @@ TEST_CASE("a vision Transformer takes no rows, as an empty shard has") {
   REQUIRE(replica.gradients().eq(0).all().item<bool>());
 }
 
+TEST_CASE(
+    "BatchNorm over a single value per channel is refused by its name, and never makes NaN of what is saved (S-55)") {
+  const Model resnet = build("{name: resnet18, stem: imagenet, channels: [2, 2, 2, 2], blocks: [1, 1, 1, 1]}");
+  Replica replica(resnet, at::kFloat, at::kCPU, 1);
+  const SumOverReplicas alone = [](at::Tensor&) {};
+  for (const SumOverReplicas* statistics : {static_cast<const SumOverReplicas*>(nullptr), &alone}) {
+    const ForwardContext training{.training = true, .statistics = statistics};
+    REQUIRE_THROWS_MATCHES(
+        replica.forward(at::rand({1, 1, 28, 28}), training), NumericsError,
+        Catch::Matchers::Predicate<NumericsError>([](const NumericsError& error) {
+          return std::string(error.what()).starts_with("layer4.0.bn1: BatchNorm over a single value");
+        }));
+    replica.forward(at::rand({2, 1, 28, 28}), training);
+  }
+  replica.forward(at::rand({1, 1, 28, 28}), {.training = false});
+}
+
 TEST_CASE("attention of all heads is the sum of what slices of its tensors compute") {
   const int64_t width = 12, half = 6;
   const Block attention = self_attention("a", width, 4, {});

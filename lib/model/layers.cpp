@@ -123,10 +123,13 @@ Block batch_norm(const std::string& name, int64_t channels) {
                    {name + ".num_batches_tracked", {}, {Init::Kind::constant, 0}, true}};
   block.output_shape = same_shape;
   block.multiply_adds = no_cost;
-  block.forward = [](const at::Tensor& input, const BlockWeights& weights, const ForwardContext& context) {
+  block.forward = [=](const at::Tensor& input, const BlockWeights& weights, const ForwardContext& context) {
     const bool follows = context.training && context.follows_statistics;
     if (follows) at::Tensor(weights.buffers[2]).add_(1);
-    if (context.training && context.statistics) return sync_batch_norm(input, weights, kShape, *context.statistics);
+    if (context.training && context.statistics) {
+      return sync_batch_norm(name, input, weights, kShape, *context.statistics);
+    }
+    if (context.training) check_has_variance(name, input.numel() / channels);
     const auto running = [&](std::size_t index) {
       return context.training && !follows ? std::nullopt : std::optional(weights.buffers[index]);
     };

@@ -1,5 +1,8 @@
 #include "model/sync_batch_norm.h"
 
+#include "core/error.h"
+#include "core/text.h"
+
 #include "torch_pch.h"
 
 #include <torch/csrc/autograd/custom_function.h>
@@ -34,12 +37,19 @@ void follow(at::Tensor running, const at::Tensor& now, double momentum) { runnin
 
 }  // namespace
 
-at::Tensor sync_batch_norm(const at::Tensor& input, const BlockWeights& weights, const BatchNormShape& shape,
-                           const SumOverReplicas& sum) {
-  const int64_t channels = input.size(1);
-  const at::Tensor own_count = at::full({1}, static_cast<double>(input.numel() / channels), input.options());
+void check_has_variance(const std::string& layer, int64_t values_per_channel) {
+  if (values_per_channel != 1) return;
+  throw NumericsError(concat(layer, ": BatchNorm over a single value per channel, one row of 1 x 1 pixels; use larger ",
+                             "batches (batch_size), fewer pieces (accumulate, microbatches), or data.drop_last: true"));
+}
+
+at::Tensor sync_batch_norm(const std::string& layer, const at::Tensor& input, const BlockWeights& weights,
+                           const BatchNormShape& shape, const SumOverReplicas& sum) {
+  const int64_t channels = input.size(1), own_values = input.numel() / channels;
+  const at::Tensor own_count = at::full({1}, static_cast<double>(own_values), input.options());
   const at::Tensor totals = Sum::apply(at::cat({input.sum({0, 2, 3}), own_count}), &sum);
   const at::Tensor count = totals.narrow(0, channels, 1).detach();
+  if (own_values <= 1) check_has_variance(layer, count.item<int64_t>());  // else a GPU need not be waited for
   const at::Tensor mean = totals.narrow(0, 0, channels) / count;
   // Two passes: the difference of large sums would lose the digits that the proof looks at.
   const at::Tensor centered = input - per_channel(mean);
