@@ -58,6 +58,13 @@ TEST_CASE("uneven slices: 20 channels over 3 ranks are 7, 7 and 6, and a channel
   }
 }
 
+TEST_CASE("a model of one linear layer is cut by its inputs (S-02)") {
+  const model::Model linear = built("{name: mlp, hidden: []}");
+  REQUIRE(model::most_parts(linear) == 784);
+  REQUIRE(equal(shape(model::slice(linear, 0, 3), "fc1.weight"), {10, 262}));
+  REQUIRE(equal(shape(model::slice(linear, 2, 3), "fc1.weight"), {10, 261}));
+}
+
 TEST_CASE("attention is cut by heads, its MLP by columns and rows") {
   const model::Model sliced = model::slice(built("{name: vit, layers: 1, width: 12, heads: 3}"), 1, 3);
   const std::string layer = "encoder.layers.encoder_layer_0.";
@@ -99,5 +106,4 @@ TEST_CASE("slices begin as pieces of what one device begins with, and together t
 TEST_CASE("what cannot be cut, or only so far, is known") {
   REQUIRE(model::most_parts(built("lenet")) == 20);
   REQUIRE(model::most_parts(built("{name: vit, heads: 4}")) == 4);
-  REQUIRE(model::most_parts(built("{name: mlp, hidden: []}")) == 0);
 }

@@ -70,6 +70,10 @@ TEST_CASE("every product of degrees on up to 8 threads equals one device: three 
   REQUIRE(check_products("model: {name: mlp, hidden: [20, 13]}", 8, "local") == 96);
 }
 
+TEST_CASE("every product of degrees on up to 8 threads equals one device: a single linear layer (S-02)") {
+  REQUIRE(check_products("model: {name: mlp, hidden: []}", 8, "local") == 96);
+}
+
 TEST_CASE("every product of degrees on up to 8 threads equals one device: a Transformer (S-10, S-11, S-02)") {
   REQUIRE(check_products("model: vit", 8, "local") > 100);
 }

@@ -80,7 +80,7 @@ Told run(const std::string& schedule, int64_t stages, int64_t pieces) {
     const data::Batch batch{at::ones({2 * pieces, 4}, at::kDouble), at::zeros({2 * pieces, 4}, at::kDouble)};
     for (int step = 0; step < 4; ++step) made->step(batch, {.lr = 0.01, .samples = 2 * pieces});
     const std::vector<strategy::Note> notes = made->notes();
-    told.in_flight[static_cast<std::size_t>(communicator.rank())] = note(notes, "pieces in flight at most");
+    told.in_flight[static_cast<std::size_t>(communicator.rank())] = note(notes, "activations held at most");
     told.idle_percent[static_cast<std::size_t>(communicator.rank())] = note(notes, "idle");
   });
   return told;

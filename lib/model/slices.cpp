@@ -29,6 +29,18 @@ struct Channels {
   int64_t all;
 };
 
+// Some inputs' share of a layer that every rank gives its whole input.
+Block share_of(const Block& layer, Range inputs) {
+  Block share = layer.slicing.by_inputs(inputs);
+  share.output_shape = layer.output_shape;
+  share.multiply_adds = layer.multiply_adds;
+  share.forward = [forward = share.forward, inputs](const at::Tensor& input, const BlockWeights& weights,
+                                                    const ForwardContext& context) {
+    return forward(enter_slices(input, context).narrow(1, inputs.begin, inputs.size()), weights, context);
+  };
+  return share;
+}
+
 // Walks a chain from layer to layer and cuts what can be.
 class Cutter {
  public:
@@ -39,6 +51,8 @@ class Cutter {
       begins_pair_.push_back(matrix && !open && has_partner(index));
       if (matrix) open = begins_pair_.back();
     }
+    has_pairs_ = std::ranges::count(begins_pair_, true) > 0 ||
+                 std::ranges::any_of(leaves_, [](const Leaf& leaf) { return leaf.layer.slicing.inside != nullptr; });
   }
 
   std::vector<Leaf> run(int64_t part, int64_t parts) {
@@ -57,17 +71,20 @@ class Cutter {
         layer = slicing.by_outputs(between->own);
       } else if (slicing.inside) {
         layer = slicing.inside(part, parts);
+      } else if (!has_pairs_ && slicing.by_inputs) {
+        layer = share_of(layer, split(slicing.inputs, parts, part));
       }
     }
     return std::move(leaves_);
   }
 
-  // The smallest number of channels or heads that are cut; none: the largest integer.
+  // The smallest number of channels, features or heads that are cut; none: the largest integer.
   int64_t smallest() const {
     int64_t least = std::numeric_limits<int64_t>::max();
     for (std::size_t index = 0; index < leaves_.size(); ++index) {
       const Slicing& slicing = leaves_[index].layer.slicing;
       if (begins_pair_[index] || slicing.inside) least = std::min(least, slicing.outputs);
+      if (!has_pairs_ && slicing.by_inputs) least = std::min(least, slicing.inputs);
     }
     return least;
   }
@@ -85,6 +102,7 @@ class Cutter {
 
   std::vector<Leaf> leaves_;
   std::vector<bool> begins_pair_;  // by leaf
+  bool has_pairs_ = false;
 };
 
 std::vector<Leaf> leaves_of(const Model& model) {

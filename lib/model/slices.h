@@ -1,7 +1,7 @@
 // Tensor parallelism (Shoeybi et al., "Megatron-LM", 2019): a layer cut over ranks that work on it together. Of two
 // matrix layers in a row the first is cut by outputs and the second by inputs, with what lies between cut by channels;
 // then one sum over the ranks forward, and one backward, makes the pair whole. Attention is cut by heads. What has no
-// partner is done by every rank. Slices differ by at most one channel. Pure functions.
+// partner is done by every rank, but in a model of one matrix layer, which is cut by inputs. Slices differ by at most one channel. Pure functions.
 #pragma once
 
 #include "model/model.h"

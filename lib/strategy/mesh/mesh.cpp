@@ -154,6 +154,7 @@ class Mesh final : public Strategy {
   Sharing sharing_;
   Pipeline pipeline_;
   Pieces pieces_;
+  bool reduces_ = axes_.data().size() > 1;
   at::Device device_;
   Stage stage_;
   StepCount steps_;
@@ -171,8 +172,11 @@ std::vector<Note> Mesh::notes() const {
     buckets += chunk->units();
     early += chunk->reductions_in_backward();
   }
-  std::vector<Note> notes = {{"buckets of gradients", static_cast<double>(buckets), ""},
-                             {"reduced during backward", static_cast<double>(early), "buckets"}};
+  std::vector<Note> notes;
+  if (reduces_) {
+    notes.push_back({"buckets of gradients", static_cast<double>(buckets), ""});
+    notes.push_back({"reduced during backward", static_cast<double>(early), "buckets"});
+  }
   const auto add = [&notes](const char* name, int64_t value) {
     notes.push_back({name, static_cast<double>(value), "bytes"});
   };
@@ -183,7 +187,8 @@ std::vector<Note> Mesh::notes() const {
   if (sharing_.shares_parameters()) add("gathered at most", bytes.gathered_peak);
   if (sharing_.shares_gradients()) add("gradients on their way at most", bytes.buckets_peak);
   if (axes_.stages() > 1) {
-    notes.push_back({"pieces in flight at most", static_cast<double>(stage_.most_in_flight()), ""});
+    notes.push_back({"activations held at most", static_cast<double>(stage_.most_in_flight()),
+                     pipeline_.chunks > 1 ? "pieces of a chunk" : "pieces"});
     const double idle_s = stage_.idle_s() + wait_s_;
     notes.push_back({"idle", step_s_ > 0 ? 100 * idle_s / step_s_ : 0, "%", Note::OverRanks::mean});
     notes.push_back({"idle, were stages equal", 100 * idle_share(simulate(pipeline_, most_pieces_)), "%"});
