@@ -26,17 +26,13 @@ The peers (sharded.py) need an interpreter with torch and deepspeed; without it,
   python3 -m venv VENV && VENV/bin/pip install torch==2.11.0 numpy setuptools wheel ninja
   DS_BUILD_OPS=0 DS_ACCELERATOR=cpu VENV/bin/pip install --no-build-isolation deepspeed==0.19.8
 """
-import argparse
-import json
-import os
 import statistics
-import subprocess
 import sys
-import tempfile
-import time
 
-FOLDER = os.path.dirname(os.path.abspath(__file__))
-REPOSITORY = os.path.dirname(os.path.dirname(FOLDER))
+import runs
+from runs import quartiles, spread
+
+CONFIG = "zero_2gpu.yaml"
 ITEM = 4                # bytes of an fp32
 SUMS = 2 * 8            # bytes of the doubles that each step all-reduces
 STAGES = {"ddp": 0, "ZeRO-1": 1, "ZeRO-2": 2, "ZeRO-3": 3}
@@ -51,26 +47,10 @@ def strategy_of(name):
     return f"{{name: zero, stage: {STAGES[name]}}}" if STAGES[name] else "ddp"
 
 
-def call(command):
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"zero.py: exit {done.returncode} of {' '.join(command)}\n{(done.stdout + done.stderr)[-2000:]}")
-    return done.stdout
-
-
-def mgt(args, verb, settings, *more):
-    command = [args.mgt, verb, "--config", os.path.join(REPOSITORY, "configs", "zero_2gpu.yaml"), *more]
-    for key, value in settings.items():
-        command += ["--set", f"{key}={value}"]
-    return call(command)
-
-
 # ---------------------------------------------------------------- one strategy
 def verified(args, model, name, ranks):
-    """The number of runs that were compared; `mgt verify` fails where one differs."""
     settings = {"data": "synthetic", "model": NARROW.get(model, model), "strategy": strategy_of(name)}
-    printed = mgt(args, "verify", settings, "--world", str(ranks))
-    return sum(line.endswith(": equal") for line in printed.splitlines())
+    return runs.verify(args, CONFIG, settings, ranks)
 
 
 def trained(args, model, name, ranks, epochs, **more):
@@ -79,12 +59,8 @@ def trained(args, model, name, ranks, epochs, **more):
     settings = {"model": model, "strategy": strategy_of(name), "devices": ranks, "threads": 1, "launch": "processes",
                 "comm.backend": "gloo", "batch_size": batch, "epochs": epochs,
                 "data": f"{{name: synthetic, train: {batch * args.steps}, test: {ranks}}}"} | more
-    with tempfile.TemporaryDirectory() as folder:
-        run = os.path.join(folder, "run")
-        summary = json.loads(mgt(args, "train", settings, "--json", "--run-dir", run).splitlines()[-1])
-        with open(os.path.join(run, "metrics.jsonl")) as f:
-            records = [record for record in map(json.loads, f) if record["event"] == "epoch"]
-    return [record["train_s"] / args.steps for record in records], summary
+    seconds, summary = runs.train(args, CONFIG, settings)
+    return [epoch / args.steps for epoch in seconds], summary
 
 
 def bytes_of(summary, ranks):
@@ -124,13 +100,6 @@ def check_largest_block(args, model, ranks):
 
 
 # ---------------------------------------------------------------- all of them in turn
-def quartiles(values):
-    if len(values) < 2:
-        return {"q1": values[0], "median": values[0], "q3": values[0], "n": len(values)}
-    q1, median, q3 = statistics.quantiles(values, n=4, method="inclusive")
-    return {"q1": round(q1, 4), "median": round(median, 4), "q3": round(q3, 4), "n": len(values)}
-
-
 def measure(args, model, ranks):
     names = list(STAGES)
     seconds, quickest = {name: [] for name in names}, {name: [] for name in names}
@@ -156,28 +125,13 @@ def measure(args, model, ranks):
 
 def peers_of(args, model, ranks):
     """Ratios of the peers to torch's DDP, from blocks of steps in turn within one process a rank."""
-    command = [args.python, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks),
-               os.path.join(FOLDER, "sharded.py"), "--model", model, "--batch", str(args.per_rank),
-               "--rounds", str(args.peer_rounds)]
-    return json.loads(call(command).splitlines()[-1])
-
-
-def peers_there(args):
-    needs = "import torch.distributed.fsdp, deepspeed"
-    found = subprocess.run([args.python, "-c", needs], capture_output=True, text=True,
-                           env=os.environ | {"DS_ACCELERATOR": "cpu"})
-    if found.returncode:
-        print(f"zero.py: without peers: {args.python} cannot {needs}; --help says what to install", file=sys.stderr)
-    return found.returncode == 0
+    return runs.peer(args, ranks, "sharded.py", "--model", model, "--batch", str(args.per_rank),
+                     "--rounds", str(args.peer_rounds))
 
 
 # ---------------------------------------------------------------- tables
 def count(number):
     return f"{number:,.0f}"
-
-
-def spread(ratio):
-    return f"{ratio['median']:.2f} ({ratio['q1']:.2f} to {ratio['q3']:.2f})"
 
 
 def rows_of(model, ranks, facts):
@@ -218,8 +172,19 @@ def table(record):
     return "\n".join(lines)
 
 
+def measured(args):
+    with_peers = not args.no_peers and runs.peers_there(args, "import torch.distributed.fsdp, deepspeed")
+    record = {"mgt": [], "peers": []}
+    for model in args.models.split(","):
+        for ranks in map(int, args.ranks.split(",")):
+            record["mgt"].append({"model": model, "ranks": ranks, "strategies": measure(args, model, ranks)})
+            if with_peers and model in PEERS:
+                record["peers"].append({"model": model} | peers_of(args, model, ranks))
+    return record
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = runs.parser(__doc__)
     parser.add_argument("--models", default="resnet18", help=f"of {', '.join(PARAMETERS)}")
     parser.add_argument("--ranks", default="2,4")
     parser.add_argument("--per-rank", type=int, default=16, help="images of a rank in a step")
@@ -227,30 +192,8 @@ def main():
     parser.add_argument("--epochs", type=int, default=8, help="epochs of a run that count")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--peer-rounds", type=int, default=12)
-    parser.add_argument("--no-verify", action="store_true")
-    parser.add_argument("--mgt", default=os.path.join(REPOSITORY, "build", "bin", "mgt"), help="the program")
-    parser.add_argument("--python", default=sys.executable, help="interpreter of the peers")
     parser.add_argument("--no-peers", action="store_true")
-    parser.add_argument("--out", help="JSON file to write")
-    parser.add_argument("--from", dest="from_file", metavar="FILE", help="print the table of such a file again")
-    args = parser.parse_args()
-    if not args.from_file and not os.access(args.mgt, os.X_OK):
-        sys.exit(f"zero.py: there is no program at {args.mgt}: scripts/setup builds it")
-    if args.from_file:
-        with open(args.from_file) as f:
-            return print(table(json.load(f)))
-    with_peers = not args.no_peers and peers_there(args)
-    record = {"script": "zero.py", "date": time.strftime("%Y-%m-%d"), "cores": os.cpu_count(), "mgt": [], "peers": []}
-    for model in args.models.split(","):
-        for ranks in map(int, args.ranks.split(",")):
-            record["mgt"].append({"model": model, "ranks": ranks, "strategies": measure(args, model, ranks)})
-            if with_peers and model in PEERS:
-                record["peers"].append({"model": model} | peers_of(args, model, ranks))
-    if args.out:
-        with open(args.out, "w") as f:
-            json.dump(record, f, indent=1)
-            f.write("\n")
-    print(table(record))
+    runs.report(parser.parse_args(), measured, table)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,19 @@ Context along_data(const Context& context, Axes& axes) {
           context.threads, context.micro_batch};
 }
 
+// Adds the time that it lives.
+class Timer {
+ public:
+  explicit Timer(double& total_s) : total_s_(total_s) {}
+  ~Timer() { total_s_ += real_clock().now_s() - began_s_; }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  double& total_s_;
+  double began_s_ = real_clock().now_s();
+};
+
 }  // namespace
 
 Stage::Stage(const Context& context, const Sharing& sharing, const Pipeline& pipeline, const std::vector<Range>& cut,
@@ -126,9 +139,8 @@ at::Tensor Stage::input_of(const data::Batch& rows, int64_t part) {
 at::Tensor Stage::receive(comm::Communicator& lane, int64_t from_part, at::IntArrayRef shape) {
   at::Tensor tensor = at::empty(shape, options_);
   if (tensor.numel() == 0) return tensor;
-  const double began_s = real_clock().now_s();
+  const Timer timer(idle_s_);
   lane.recv(tensor, from_part % axes_.stages()).wait();
-  idle_s_ += real_clock().now_s() - began_s;
   return tensor;
 }
 
@@ -136,11 +148,13 @@ at::Tensor Stage::receive(comm::Communicator& lane, int64_t from_part, at::IntAr
 // all forward and then all backward, two stages send each other what neither receives before it has done its chunk.
 void Stage::send(comm::Communicator& lane, const at::Tensor& tensor, int64_t to_part) {
   if (tensor.numel() == 0) return;
+  const Timer timer(idle_s_);
   const at::Tensor message = tensor.contiguous();
   sent_.push_back({lane.send(message, to_part % axes_.stages()), message});
 }
 
 void Stage::wait_for_sent() {
+  const Timer timer(idle_s_);
   for (Sent& sent : sent_) sent.work.wait();
   sent_.clear();
 }

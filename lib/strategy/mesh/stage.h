@@ -29,7 +29,7 @@ class Stage {
 
   const std::vector<std::unique_ptr<SharedModel>>& chunks() const { return chunks_; }
 
-  double idle_s() const { return idle_s_; }  // waiting for other stages while training, since construction
+  double idle_s() const { return idle_s_; }  // with other stages' messages while training, since construction
   int64_t most_in_flight() const { return most_in_flight_; }  // pieces whose activations were held at once
 
  private:
