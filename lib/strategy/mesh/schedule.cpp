@@ -1,9 +1,11 @@
 #include "strategy/mesh/schedule.h"
 
 #include "core/error.h"
+#include "core/split.h"
 #include "core/text.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -11,18 +13,6 @@ namespace mgt::strategy {
 namespace {
 
 using Kind = Action::Kind;
-
-// All forwards, chunk by chunk, then all backwards, the last chunk first.
-std::vector<Action> all_then_all(int64_t chunks, int64_t pieces) {
-  std::vector<Action> actions;
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    for (int64_t piece = 0; piece < pieces; ++piece) actions.push_back({Kind::forward, chunk, piece});
-  }
-  for (int64_t chunk = chunks - 1; chunk >= 0; --chunk) {
-    for (int64_t piece = 0; piece < pieces; ++piece) actions.push_back({Kind::backward, chunk, piece});
-  }
-  return actions;
-}
 
 // `ahead` forwards, then one backward after each forward, then the backwards that are left.
 std::vector<Action> one_by_one(const std::vector<Action>& forwards, const std::vector<Action>& backwards,
@@ -36,24 +26,30 @@ std::vector<Action> one_by_one(const std::vector<Action>& forwards, const std::v
   return actions;
 }
 
-// Groups of as many pieces as stages pass through all chunks before the next group.
-std::vector<Action> in_groups(const Pipeline& pipeline, int64_t pieces, Kind kind) {
+// Interleaving takes the pieces in rounds of as many as there are stages, or a few more where they do not divide them.
+std::vector<Range> rounds_of(const Pipeline& pipeline, int64_t pieces) {
+  const bool several = pipeline.order == Order::interleaved;
+  return split_all(pieces, several ? std::max<int64_t>(1, pieces / pipeline.stages) : 1);
+}
+
+// The pieces of a round pass through all chunks before the next round.
+std::vector<Action> in_rounds(const std::vector<Range>& rounds, int64_t chunks, Kind kind) {
   std::vector<Action> actions;
-  for (int64_t group = 0; group < pieces; group += pipeline.stages) {
-    for (int64_t turn = 0; turn < pipeline.chunks; ++turn) {
-      const int64_t chunk = kind == Kind::forward ? turn : pipeline.chunks - 1 - turn;
-      for (int64_t piece = group; piece < group + pipeline.stages; ++piece) actions.push_back({kind, chunk, piece});
+  for (const Range& round : rounds) {
+    for (int64_t turn = 0; turn < chunks; ++turn) {
+      const int64_t chunk = kind == Kind::forward ? turn : chunks - 1 - turn;
+      for (int64_t piece = round.begin; piece < round.end; ++piece) actions.push_back({kind, chunk, piece});
     }
   }
   return actions;
 }
 
-std::vector<Action> interleaved(const Pipeline& pipeline, int64_t stage, int64_t pieces) {
-  if (pieces % pipeline.stages != 0) return all_then_all(pipeline.chunks, pieces);
-  const int64_t most = pieces * pipeline.chunks;
-  const int64_t ahead = 2 * (pipeline.stages - stage - 1) + (pipeline.chunks - 1) * pipeline.stages;
-  return one_by_one(in_groups(pipeline, pieces, Kind::forward), in_groups(pipeline, pieces, Kind::backward),
-                    std::min(ahead, most - 1));
+// How many forwards a stage does before its first pair of a forward and a backward.
+int64_t warm_up(const Pipeline& pipeline, int64_t stage, int64_t first_round) {
+  const int64_t later = pipeline.stages - 1 - stage;
+  if (pipeline.order == Order::gpipe) return std::numeric_limits<int64_t>::max();
+  if (pipeline.order == Order::interleaved) return (pipeline.chunks - 1) * first_round + 2 * later;
+  return later;
 }
 
 // Simulates one step: each stage does its actions in order, as soon as what they need is there.
@@ -122,14 +118,10 @@ int64_t length_of(const std::vector<std::vector<Timed>>& timeline) {
 }  // namespace
 
 std::vector<Action> actions_of(const Pipeline& pipeline, int64_t stage, int64_t pieces) {
-  if (pipeline.order == Order::gpipe) return all_then_all(pipeline.chunks, pieces);
-  if (pipeline.order == Order::interleaved) return interleaved(pipeline, stage, pieces);
-  std::vector<Action> forwards, backwards;
-  for (int64_t piece = 0; piece < pieces; ++piece) {
-    forwards.push_back({Kind::forward, 0, piece});
-    backwards.push_back({Kind::backward, 0, piece});
-  }
-  return one_by_one(forwards, backwards, std::min(pieces, pipeline.stages - stage) - 1);
+  const std::vector<Range> rounds = rounds_of(pipeline, pieces);
+  return one_by_one(in_rounds(rounds, pipeline.chunks, Kind::forward),
+                    in_rounds(rounds, pipeline.chunks, Kind::backward),
+                    std::min(warm_up(pipeline, stage, rounds.front().size()), pieces * pipeline.chunks - 1));
 }
 
 int64_t pieces_in_flight(const std::vector<Action>& actions) {

@@ -28,8 +28,8 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
-// What rank `stage` does in a step of `pieces`, one after another. Interleaving needs pieces in multiples of the
-// stages; other numbers, as a short last batch has, are taken forward all and then backward all.
+// What rank `stage` does in a step of `pieces`, one after another. Interleaving takes the pieces in rounds, each
+// through all chunks: max(1, pieces / stages) of them, whose sizes differ by at most one.
 std::vector<Action> actions_of(const Pipeline& pipeline, int64_t stage, int64_t pieces);
 
 // The most pieces whose activations a rank holds at once, of all its chunks together.
@@ -43,8 +43,8 @@ struct Timed {
 };
 std::vector<std::vector<Timed>> simulate(const Pipeline& pipeline, int64_t pieces);  // by stage
 
-// The share of time that the ranks of a simulated step are idle; (stages - 1) / (pieces + stages - 1) for gpipe and
-// 1f1b.
+// The share of time that the ranks of a simulated step are idle: (stages - 1) / (pieces + stages - 1) for gpipe and
+// 1f1b, (stages - 1) / (chunks x pieces + stages - 1) for interleaved where the stages divide the pieces.
 double idle_share(const std::vector<std::vector<Timed>>& timeline);
 
 // One line a stage: "stage 0 |0 1 2 . . 0-0-1-1-2-2-|"; a digit is a forward, one with a dash a backward, a dot idle.
