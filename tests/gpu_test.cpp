@@ -55,7 +55,7 @@ Losses losses_of_rank(const std::string& strategy, const Devices& devices, comm:
                                                      .dtype = at::kDouble,
                                                      .seed = 5,
                                                      .threads = 1,
-                                                     .micro_batch = 64});
+                                                     .micro_batch = {}});
   const data::Splits data = test::golden_data();
   Losses losses;
   for (int64_t step = 0; step < kSteps; ++step) {

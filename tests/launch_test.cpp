@@ -172,10 +172,13 @@ TEST_CASE("S-53: a batch too small for its ranks is said, not refused") {
 }
 
 TEST_CASE("pieces that a batch is too small for are said, and a drawn schedule has as many as there are (S-11)") {
-  const Decision small = decide_on("strategy: {name: pipeline, microbatches: 8}\ndevices: 2\nbatch_size: 9\n", 0);
-  CHECK(join(small.warnings) ==
-        "8 pieces of a batch cannot be had from 9 rows over 1 data rank: 5 pieces of at most 2 rows");
+  const Decision small = decide_on("strategy: {name: pipeline, microbatches: 8}\ndevices: 2\nbatch_size: 5\n", 0);
+  CHECK(join(small.warnings) == "8 pieces of a batch cannot be had from 5 rows over 1 data rank: 5 pieces of 1 row");
   CHECK(small.placement.batch.pieces == 5);
+  const Decision uneven = decide_on("strategy: {name: pipeline, microbatches: 8}\ndevices: 2\nbatch_size: 9\n", 0);
+  CHECK(uneven.warnings.empty());
+  CHECK(uneven.placement.batch.pieces == 8);
+  CHECK(uneven.placement.batch.micro_batch == 2);
   const Decision enough = decide_on("strategy: {name: pipeline, microbatches: 8}\ndevices: 2\nbatch_size: 64\n", 0);
   CHECK(enough.warnings.empty());
   CHECK(enough.placement.batch.pieces == 8);

@@ -76,7 +76,7 @@ Told run(const std::string& schedule, int64_t stages, int64_t pieces) {
                                                        at::kDouble,
                                                        /*seed=*/1,
                                                        /*threads=*/1,
-                                                       /*micro_batch=*/2});
+                                                       /*micro_batch=*/{2 * pieces, pieces}});
     const data::Batch batch{at::ones({2 * pieces, 4}, at::kDouble), at::zeros({2 * pieces, 4}, at::kDouble)};
     for (int step = 0; step < 4; ++step) made->step(batch, {.lr = 0.01, .samples = 2 * pieces});
     const std::vector<strategy::Note> notes = made->notes();

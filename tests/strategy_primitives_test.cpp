@@ -4,11 +4,13 @@
 
 #include "core/split.h"
 #include "strategy/parts/balance.h"
+#include "strategy/parts/microbatches.h"
 #include "strategy/scratch/scratch.h"
 
 #include "torch_pch.h"
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <set>
@@ -218,4 +220,31 @@ TEST_CASE("blocks are cut so that the largest part is as small as can be (S-01)"
   REQUIRE((balanced_cut({10, 1, 1, 1}, 2) == std::vector<Range>{{0, 1}, {1, 4}}));
   REQUIRE(balanced_cut({1, 1, 1, 10}, 3).back() == Range{3, 4});
   REQUIRE((balanced_cut({0, 0, 0}, 3) == std::vector<Range>{{0, 1}, {1, 2}, {2, 3}}));
+}
+
+TEST_CASE("a full batch has the pieces asked for, in even sizes, a short one fewer and none larger (S-79, S-11)") {
+  const auto sizes = [](int64_t rows, const strategy::MicroBatch& micro_batch) {
+    std::vector<int64_t> all;
+    for (const Range& piece : split_all(rows, strategy::pieces_of(rows, 1, micro_batch))) all.push_back(piece.size());
+    return all;
+  };
+  REQUIRE(sizes(16, {16, 5}) == std::vector<int64_t>{4, 3, 3, 3, 3});
+  REQUIRE(sizes(16, {16, 7}) == std::vector<int64_t>{3, 3, 2, 2, 2, 2, 2});
+  REQUIRE(sizes(8, {16, 5}) == std::vector<int64_t>{3, 3, 2});
+  REQUIRE(sizes(1, {16, 5}) == std::vector<int64_t>{1});
+  REQUIRE(sizes(3, {3, 8}) == std::vector<int64_t>{1, 1, 1});
+  for (int64_t batch_size = 1; batch_size <= 24; ++batch_size) {
+    for (int64_t shards = 1; shards <= 5; ++shards) {
+      for (int64_t accumulate = 1; accumulate <= 12; ++accumulate) {
+        const int64_t fullest = split(batch_size, shards, 0).size(), pieces = std::min(accumulate, fullest);
+        const strategy::MicroBatch micro_batch{batch_size, accumulate};
+        REQUIRE(strategy::pieces_of(batch_size, shards, micro_batch) == pieces);
+        for (int64_t rows = 1; rows < batch_size; ++rows) {
+          const int64_t own = split(rows, shards, 0).size(), fewer = strategy::pieces_of(rows, shards, micro_batch);
+          REQUIRE(fewer == std::clamp<int64_t>((accumulate * own + fullest - 1) / fullest, 1, own));
+          REQUIRE(split(own, fewer, 0).size() <= split(fullest, pieces, 0).size());
+        }
+      }
+    }
+  }
 }

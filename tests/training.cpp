@@ -92,8 +92,14 @@ TrainingRank::TrainingRank(const Training& training, const config::Config& confi
 
 void TrainingRank::begin() {
   const int64_t here = entry_.ranks == strategy::Ranks::one_process ? training_.devices : 1;
-  strategy_ = entry_.make({config_, model_, std::vector<at::Device>(static_cast<std::size_t>(here), at::kCPU),
-                           communicator_, dtype_, config::run_of(config_).seed, here, plan_.micro_batch});
+  strategy_ = entry_.make({config_,
+                           model_,
+                           std::vector<at::Device>(static_cast<std::size_t>(here), at::kCPU),
+                           communicator_,
+                           dtype_,
+                           config::run_of(config_).seed,
+                           here,
+                           {plan_.batch_size, plan_.accumulate}});
   std::vector<model::StateSlice> state = strategy_->state();
   if (!training_.init.empty()) checkpoint::load_weights(real_file_system(), training_.init, model_, state);
   if (training_.fill) training_.fill(state);
@@ -182,7 +188,7 @@ std::vector<const void*> replica_addresses(const std::string& yaml, int64_t devi
   const auto communicator = comm::make_local(comm::make_hub(1, 1), 0);
   const auto made = strategy::entry_of(config).make(
       {config, model, std::vector<at::Device>(static_cast<std::size_t>(devices), at::kCPU), *communicator, at::kFloat,
-       /*seed=*/0, /*threads=*/1, /*micro_batch=*/64});
+       /*seed=*/0, /*threads=*/1, /*micro_batch=*/{}});
   std::vector<const void*> addresses;
   for (const model::StateSlice& slice : made->state()) {
     if (slice.kind == model::StateKind::parameter) addresses.push_back(slice.view.data_ptr());

@@ -38,14 +38,13 @@ BatchPlan batch_plan(const config::Config& config, int64_t data_ranks) {
   if (!batch_size && micro_batch && accumulate) plan.batch_size = *micro_batch * *accumulate * data_ranks;
   const int64_t rows = divided_up(plan.batch_size, data_ranks);
   if (micro_batch && !accumulate) plan.accumulate = divided_up(rows, *micro_batch);
-  plan.micro_batch = divided_up(rows, plan.accumulate);
+  plan.pieces = std::min(plan.accumulate, rows);
+  plan.micro_batch = divided_up(rows, plan.pieces);
   if (micro_batch && accumulate && plan.micro_batch != *micro_batch) {
     config.error_at("micro_batch",
                     concat(*micro_batch, " rows x accumulate ", *accumulate, " x ", counted(data_ranks, "data rank"),
                            " is not batch_size ", plan.batch_size, "; leave one of the three out, and it follows"));
   }
-  if (micro_batch && !accumulate) plan.micro_batch = std::min(rows, *micro_batch);
-  plan.pieces = strategy::pieces_of(plan.batch_size, data_ranks, plan.micro_batch);
   return plan;
 }
 

@@ -10,8 +10,8 @@ namespace mgt::launch {
 struct BatchPlan {
   int64_t batch_size = 1;   // samples of one optimizer step, over all ranks
   int64_t accumulate = 1;   // pieces that a rank takes its part in, as asked for
-  int64_t micro_batch = 1;  // rows of the largest piece: ceil(ceil(batch_size / data ranks) / accumulate)
-  int64_t pieces = 1;       // that make up a full batch: of 9 rows, accumulate: 8 makes 5 pieces of at most 2
+  int64_t micro_batch = 1;  // rows of the largest piece
+  int64_t pieces = 1;       // that make up a rank's rows of a full batch: accumulate, or as many as there are rows
   bool is_asked = false;    // the pieces are the config's wish, not a default
 };
 

@@ -210,7 +210,7 @@ class Chooser {
     if (pieces < batch.accumulate && !run_.invariant) {
       decision_.warnings.push_back(concat(batch.accumulate, " pieces of a batch cannot be had from ", batch.batch_size,
                                           " rows over ", counted(data_ranks(), "data rank"), ": ",
-                                          counted(pieces, "piece"), " of at most ", counted(batch.micro_batch, "row")));
+                                          counted(pieces, "piece"), " of 1 row"));
     }
     if (pieces == 1 || !model.has("bn") || model.text("bn") != "sync") return;
     decision_.warnings.push_back(concat("model.bn: sync takes the statistics of each of the ", pieces,

@@ -77,7 +77,7 @@ class Rank {
                                     .dtype = dtype_,
                                     .seed = run_.seed,
                                     .threads = placement_.threads_per_rank,
-                                    .micro_batch = placement_.batch.micro_batch};
+                                    .micro_batch = {placement_.batch.batch_size, placement_.batch.accumulate}};
     strategy_ = context_.interposer ? context_.interposer->make(entry_, made_of) : entry_.make(made_of);
     if (run_.init) load_init();
   }

@@ -5,6 +5,7 @@
 #include "comm/communicator.h"
 #include "config/config.h"
 #include "model/model.h"
+#include "strategy/parts/microbatches.h"
 #include "strategy/strategy.h"
 
 #include <memory>
@@ -19,8 +20,8 @@ struct Context {
   comm::Communicator& communicator;  // of size 1 for strategies in one process
   at::ScalarType dtype;
   uint64_t seed;
-  int64_t threads;      // intra-op threads that this rank may use
-  int64_t micro_batch;  // the largest number of rows that a replica takes at once
+  int64_t threads;  // intra-op threads that this rank may use
+  MicroBatch micro_batch;
 };
 
 enum class Ranks { one_process, one_per_device };

@@ -2,13 +2,11 @@
 
 #include "launch/batch_plan.h"
 #include "model/entry.h"
-#include "strategy/parts/microbatches.h"
 #include "strategy/parts/worker.h"
 
 #include "torch_pch.h"
 
 #include <cmath>
-#include <limits>
 
 namespace mgt::verify {
 namespace {
@@ -88,8 +86,7 @@ class OneDevice final : public strategy::Strategy {
 bool RowSets::is_whole(int64_t batch_size) const { return of(batch_size).size() == 1; }
 
 std::vector<std::vector<Range>> RowSets::of(int64_t rows) const {
-  const int64_t limit = micro_batch > 0 ? micro_batch : std::numeric_limits<int32_t>::max();
-  const int64_t pieces = strategy::pieces_of(rows, shards, limit);
+  const int64_t pieces = strategy::pieces_of(rows, shards, micro_batch);
   std::vector<std::vector<Range>> sets;
   for (int64_t piece = 0; piece < pieces; ++piece) {
     std::vector<Range> parts;
@@ -109,9 +106,8 @@ RowSets row_sets_of(const config::Config& config, int64_t devices) {
   const model::Model model = model::build(config);
   if (model.buffer_count() == 0) return {};
   const int64_t shards = strategy::data_ranks(config, devices);
-  return {.shards = shards,
-          .together = model.sync_statistics,
-          .micro_batch = launch::batch_plan(config, shards).micro_batch};
+  const launch::BatchPlan plan = launch::batch_plan(config, shards);
+  return {.shards = shards, .together = model.sync_statistics, .micro_batch = {plan.batch_size, plan.accumulate}};
 }
 
 bool has_local_statistics(const config::Config& config, int64_t devices) {

@@ -12,9 +12,9 @@ namespace mgt::verify {
 
 // How a global batch is cut for the statistics.
 struct RowSets {
-  int64_t shards = 1;       // replicas
-  bool together = false;    // `bn: sync`: a piece is that of all replicas together, with the same statistics
-  int64_t micro_batch = 0;  // rows of a replica's largest piece; 0: no limit
+  int64_t shards = 1;     // replicas
+  bool together = false;  // `bn: sync`: a piece is that of all replicas together, with the same statistics
+  strategy::MicroBatch micro_batch = {};
 
   bool is_whole(int64_t batch_size) const;  // one device on the whole batch
   // The sets of a batch of `rows`, in the order in which they are taken; each is ranges of rows, first those of shard

@@ -39,8 +39,8 @@ int64_t short_batch(int64_t batch_size, const std::vector<int64_t>& worlds) {
 }
 
 std::string key_of(const std::vector<std::string>& overrides, const Reference& kind) {
-  return concat(join(overrides, "\n"), "\n", kind.sets.shards, " ", kind.sets.together, " ", kind.sets.micro_batch, " ",
-                kind.otherwise_rounded);
+  return concat(join(overrides, "\n"), "\n", kind.sets.shards, " ", kind.sets.together, " ",
+                kind.sets.micro_batch.accumulate, " ", kind.otherwise_rounded);
 }
 
 // The same run on one device.

@@ -6,7 +6,6 @@
 #include "core/clock.h"
 #include "strategy/data_parallel/crew.h"
 #include "strategy/entry.h"
-#include "strategy/parts/microbatches.h"
 #include "strategy/parts/worker.h"
 
 #include "torch_pch.h"
@@ -133,7 +132,7 @@ class DataParallel final : public Strategy {
   }
 
   std::vector<at::Device> devices_;
-  int64_t micro_batch_;
+  MicroBatch micro_batch_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<model::SumOverReplicas> sum_over_members_;  // for `bn: sync`; one a device
   std::vector<double> busy_s_;                            // by device

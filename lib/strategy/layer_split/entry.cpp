@@ -4,7 +4,6 @@
 #include "core/text.h"
 #include "strategy/entry.h"
 #include "strategy/parts/balance.h"
-#include "strategy/parts/microbatches.h"
 #include "strategy/parts/worker.h"
 
 #include "torch_pch.h"
@@ -115,7 +114,7 @@ class LayerSplit final : public Strategy {
   }
 
   model::Loss loss_;
-  int64_t micro_batch_;
+  MicroBatch micro_batch_;
   std::vector<std::unique_ptr<Worker>> parts_;
   int64_t bytes_sent_ = 0;
 };

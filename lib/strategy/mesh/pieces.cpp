@@ -1,7 +1,5 @@
 #include "strategy/mesh/pieces.h"
 
-#include "strategy/parts/microbatches.h"
-
 #include "torch_pch.h"
 
 #include <numeric>

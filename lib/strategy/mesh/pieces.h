@@ -27,7 +27,7 @@ class Pieces {
  private:
   int64_t data_ranks_;
   int64_t data_rank_;
-  int64_t micro_batch_;
+  MicroBatch micro_batch_;
   std::optional<VirtualShards> virtual_shards_;
 };
 

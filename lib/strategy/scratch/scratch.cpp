@@ -2,7 +2,6 @@
 
 #include "core/error.h"
 #include "core/split.h"
-#include "strategy/parts/microbatches.h"
 
 #include "torch_pch.h"
 

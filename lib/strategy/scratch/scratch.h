@@ -7,12 +7,12 @@
 #include "model/model.h"
 #include "optim/clip.h"
 #include "optim/optimizer.h"
+#include "strategy/parts/microbatches.h"
 #include "strategy/scratch/allreduce.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <functional>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -47,7 +47,7 @@ struct Recipe {
   double lr = 0;
   int64_t done = 0;  // steps before this one
   optim::Clip clip = {};
-  int64_t micro_batch = std::numeric_limits<int64_t>::max();  // rows that a device takes at once
+  MicroBatch micro_batch = {};
 };
 
 struct BatchResult {

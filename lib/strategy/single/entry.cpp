@@ -1,7 +1,6 @@
 // One device, one replica: what every other strategy must equal.
 #include "core/text.h"
 #include "strategy/entry.h"
-#include "strategy/parts/microbatches.h"
 #include "strategy/parts/worker.h"
 
 #include <cmath>
@@ -40,7 +39,7 @@ class Single final : public Strategy {
  private:
   at::Device device_;
   Worker worker_;
-  int64_t micro_batch_;
+  MicroBatch micro_batch_;
   std::optional<VirtualShards> virtual_shards_;
 };
 
