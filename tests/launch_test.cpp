@@ -186,6 +186,19 @@ TEST_CASE("pieces that a batch is too small for are said, and a drawn schedule h
   CHECK(shards.placement.batch.pieces == 2);  // of 4 virtual shards
 }
 
+TEST_CASE("a batch is cut into 4 pieces where there is a pipeline, else taken whole, unless it is said") {
+  const auto pieces = [](const std::string& strategy, int64_t devices, const std::string& more = "") {
+    return decide_on(concat("strategy: ", strategy, "\ndevices: ", devices, "\n", more), 0).placement.batch.pieces;
+  };
+  CHECK(pieces("pipeline", 2) == 4);
+  CHECK(pieces("pipeline", 1) == 1);
+  CHECK(pieces("hybrid", 2) == 1);
+  CHECK(pieces("{name: hybrid, pipeline: 2}", 2) == 4);
+  CHECK(pieces("{name: hybrid, microbatches: 3}", 2) == 3);
+  CHECK(pieces("pipeline", 2, "accumulate: 3\n") == 3);
+  CHECK(pieces("pipeline", 2, "batch_size: 64\nmicro_batch: 8\n") == 8);
+}
+
 TEST_CASE("of several failures the cause is told: not the collectives that failed because of it") {
   const Failure lost = {.rank = 0, .code = ExitCode::comm, .message = "lost", .collective = true};
   const Failure late = {.rank = 2, .code = ExitCode::comm, .message = "late", .collective = true};

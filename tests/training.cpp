@@ -82,7 +82,7 @@ TrainingRank::TrainingRank(const Training& training, const config::Config& confi
       communicator_(communicator),
       entry_(strategy::entry_of(config)),
       model_(model::build(config)),
-      plan_(launch::batch_plan(config, strategy::data_ranks(config, training.devices))),
+      plan_(launch::batch_plan(config, training.devices)),
       dtype_(config::run_of(config).precision == config::Precision::fp64 ? at::kDouble : at::kFloat),
       sampler_(training.data.train.size(), plan_.batch_size,
                training.order.value_or(data::file_order(training.data.train.size()))),

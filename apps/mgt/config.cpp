@@ -33,8 +33,8 @@ ExitCode show_schedule(const config::Config& config) {
   }
   launch::check(config);
   const launch::Placement placement = launch::decide(config, launch::this_machine(config)).placement;
-  std::cout << entry.draw_schedule(config, static_cast<int64_t>(placement.devices.size()), placement.batch.pieces)
-            << std::flush;
+  const int64_t stages = entry.stages(config, static_cast<int64_t>(placement.devices.size()));
+  std::cout << entry.draw_schedule(config, stages, placement.batch.pieces) << std::flush;
   return ExitCode::done;
 }
 

@@ -32,8 +32,8 @@ std::vector<Option> run_options() {
       {.key = "accumulate",
        .kind = Kind::integer,
        .fallback = {},
-       .help = "Pieces that each rank takes its part of a batch in, one after another; absent: 1, or as micro_batch "
-               "says.",
+       .help = "Pieces that each rank takes its part of a batch in, one after another; absent: as micro_batch or "
+               "strategy.microbatches says, else 1.",
        .bounds = {.at_least = 1, .at_most = kMany},
        .examples = {int64_t{3}}},
       {.key = "micro_batch",

@@ -1,7 +1,7 @@
 #include "launch/batch_plan.h"
 
 #include "core/text.h"
-#include "strategy/parts/microbatches.h"
+#include "strategy/entry.h"
 
 #include <algorithm>
 #include <optional>
@@ -17,22 +17,31 @@ std::optional<int64_t> given(const config::Config& config, const std::string& ke
   return chosen ? std::optional(top.integer(key)) : std::nullopt;
 }
 
+// A pipeline's microbatches are its accumulation.
+std::optional<int64_t> microbatches_of(const config::Config& config) {
+  const config::Section& section = config.section("strategy");
+  return section.has("microbatches") ? std::optional(section.integer("microbatches")) : std::nullopt;
+}
+
+int64_t stages_of(const config::Config& config, int64_t devices) {
+  const strategy::Entry& entry = strategy::entry_of(config);
+  return entry.stages ? entry.stages(config, devices) : 1;
+}
+
 }  // namespace
 
-BatchPlan batch_plan(const config::Config& config, int64_t data_ranks) {
+BatchPlan batch_plan(const config::Config& config, int64_t devices) {
+  const int64_t data_ranks = strategy::data_ranks(config, devices);
   const auto batch_size = given(config, "batch_size"), micro_batch = given(config, "micro_batch");
   auto accumulate = given(config, "accumulate");
-  // A pipeline's microbatches are its accumulation; what the user has written himself comes first.
-  const std::string microbatches = "strategy.microbatches";
-  const bool in_pipeline = config.section("strategy").has("microbatches");
-  const bool chosen = in_pipeline && config.at(microbatches).origin.source != config::Origin::Source::fallback;
-  const int64_t pieces = in_pipeline ? config.section("strategy").integer("microbatches") : 1;
-  if (chosen && accumulate && *accumulate != pieces) {
+  const auto microbatches = microbatches_of(config);
+  if (microbatches && accumulate && *accumulate != *microbatches) {
     config.error_at("accumulate",
-                    concat(*accumulate, " is not ", microbatches, " ", pieces, "; leave one of them out"));
+                    concat(*accumulate, " is not strategy.microbatches ", *microbatches, "; leave one of them out"));
   }
-  const bool is_asked = accumulate || micro_batch || chosen;
-  if (in_pipeline && !accumulate && (chosen || !micro_batch)) accumulate = pieces;
+  if (!accumulate) accumulate = microbatches;
+  const bool is_asked = accumulate || micro_batch;
+  if (!is_asked) accumulate = stages_of(config, devices) > 1 ? strategy::kPiecesInPipeline : 1;
   BatchPlan plan{
       .batch_size = config.top().integer("batch_size"), .accumulate = accumulate.value_or(1), .is_asked = is_asked};
   if (!batch_size && micro_batch && accumulate) plan.batch_size = *micro_batch * *accumulate * data_ranks;

@@ -16,6 +16,6 @@ struct BatchPlan {
 };
 
 // Two of batch_size, accumulate and micro_batch given, the third follows. ConfigError: all three, and they contradict.
-BatchPlan batch_plan(const config::Config& config, int64_t data_ranks);
+BatchPlan batch_plan(const config::Config& config, int64_t devices);
 
 }  // namespace mgt::launch

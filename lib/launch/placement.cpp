@@ -39,7 +39,7 @@ class Chooser {
     const bool own_rank = entry_.ranks == strategy::Ranks::one_per_device;
     placement.world_size = own_rank ? static_cast<int64_t>(placement.devices.size()) : 1;
     check_one_kind();
-    placement.batch = batch_plan(config_, data_ranks());
+    placement.batch = batch_plan(config_, static_cast<int64_t>(placement.devices.size()));
     if (run_.invariant) {
       check_invariant();
       placement.batch.pieces = run_.virtual_shards / data_ranks();

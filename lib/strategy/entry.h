@@ -36,8 +36,9 @@ struct Entry {
   // What only model and devices ("cpu", "cuda:0") show to be wrong; ConfigError.
   void (*check_devices)(const config::Config& config, const model::Model& model,
                         const std::vector<std::string>& devices) = nullptr;
-  // Its schedule as text, of a step of so many pieces, where it has one.
-  std::string (*draw_schedule)(const config::Config& config, int64_t devices, int64_t pieces) = nullptr;
+  // Where it has a pipeline: its stages, and its schedule as text, of a step of so many pieces.
+  int64_t (*stages)(const config::Config& config, int64_t devices) = nullptr;
+  std::string (*draw_schedule)(const config::Config& config, int64_t stages, int64_t pieces) = nullptr;
   std::unique_ptr<Strategy> (*make)(const Context& context);
 };
 

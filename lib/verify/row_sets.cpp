@@ -105,9 +105,10 @@ std::vector<std::vector<Range>> RowSets::of(int64_t rows) const {
 RowSets row_sets_of(const config::Config& config, int64_t devices) {
   const model::Model model = model::build(config);
   if (model.buffer_count() == 0) return {};
-  const int64_t shards = strategy::data_ranks(config, devices);
-  const launch::BatchPlan plan = launch::batch_plan(config, shards);
-  return {.shards = shards, .together = model.sync_statistics, .micro_batch = {plan.batch_size, plan.accumulate}};
+  const launch::BatchPlan plan = launch::batch_plan(config, devices);
+  return {.shards = strategy::data_ranks(config, devices),
+          .together = model.sync_statistics,
+          .micro_batch = {plan.batch_size, plan.accumulate}};
 }
 
 bool has_local_statistics(const config::Config& config, int64_t devices) {

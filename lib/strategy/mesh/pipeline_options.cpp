@@ -13,28 +13,30 @@ const config::Section& section_of(const config::Config& config) { return config.
 }  // namespace
 
 std::vector<config::Option> pipeline_options() {
-  return {{.key = "microbatches",
-           .kind = config::Kind::integer,
-           .fallback = int64_t{4},
-           .help = "pieces of a batch that are on their way through the stages; the same as accumulate",
-           .bounds = {.at_least = 1, .at_most = 1e9},
-           .examples = {int64_t{1}, int64_t{3}}},
-          {.key = "schedule",
-           .kind = config::Kind::text,
-           .fallback = std::string("1f1b"),
-           .help = "order of the pieces; gpipe: all forward, then all backward; 1f1b: in turn, with fewer activations "
-                   "held; interleaved: 1f1b over several chunks a stage, with less idle time",
-           .choices = {"gpipe", "1f1b", "interleaved"}},
-          {.key = "chunks",
-           .kind = config::Kind::integer,
-           .fallback = int64_t{2},
-           .help = "parts of the model on each stage, with schedule: interleaved",
-           .bounds = {.at_least = 1, .at_most = 1024}},
-          {.key = "split",
-           .kind = config::Kind::integers,
-           .fallback = {},
-           .help = "blocks in each part of the model; absent: balanced by multiply-adds",
-           .bounds = {.at_least = 1}}};
+  return {
+      {.key = "microbatches",
+       .kind = config::Kind::integer,
+       .fallback = {},
+       .help = concat("pieces of a batch that are on their way through the stages; the same as accumulate; absent: ",
+                      kPiecesInPipeline, " with more than one stage, else 1"),
+       .bounds = {.at_least = 1, .at_most = 1e9},
+       .examples = {int64_t{1}, int64_t{3}}},
+      {.key = "schedule",
+       .kind = config::Kind::text,
+       .fallback = std::string("1f1b"),
+       .help = "order of the pieces; gpipe: all forward, then all backward; 1f1b: in turn, with fewer activations "
+               "held; interleaved: 1f1b over several chunks a stage, with less idle time",
+       .choices = {"gpipe", "1f1b", "interleaved"}},
+      {.key = "chunks",
+       .kind = config::Kind::integer,
+       .fallback = int64_t{2},
+       .help = "parts of the model on each stage, with schedule: interleaved",
+       .bounds = {.at_least = 1, .at_most = 1024}},
+      {.key = "split",
+       .kind = config::Kind::integers,
+       .fallback = {},
+       .help = "blocks in each part of the model; absent: balanced by multiply-adds",
+       .bounds = {.at_least = 1}}};
 }
 
 Pipeline pipeline_of(const config::Config& config, int64_t stages) {

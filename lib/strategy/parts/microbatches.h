@@ -10,6 +10,8 @@ namespace mgt::strategy {
 
 constexpr int64_t divided_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
 
+constexpr int64_t kPiecesInPipeline = 4;  // of a rank's rows, where the config does not say
+
 // The part of its rows that a rank takes at once.
 struct MicroBatch {
   int64_t batch_size = 1;  // rows of a full batch, over all ranks

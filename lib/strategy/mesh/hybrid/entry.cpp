@@ -86,8 +86,8 @@ const Entry entry = {
     .data_ranks = data_degree,
     .can_be_invariant = true,
     .check_devices = check_devices,
-    .draw_schedule = [](const config::Config& config, int64_t,
-                        int64_t pieces) { return drawn_schedule(config, degree(config, "pipeline"), pieces); },
+    .stages = [](const config::Config& config, int64_t) { return degree(config, "pipeline"); },
+    .draw_schedule = drawn_schedule,
     .make = make,
 };
 

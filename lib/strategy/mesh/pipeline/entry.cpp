@@ -46,6 +46,7 @@ const Entry entry = {
     .splits_batch = false,
     .can_be_invariant = true,
     .check_devices = check_devices,
+    .stages = [](const config::Config&, int64_t devices) { return devices; },
     .draw_schedule = drawn_schedule,
     .make = make,
 };
