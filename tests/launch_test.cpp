@@ -199,6 +199,17 @@ TEST_CASE("a batch is cut into 4 pieces where there is a pipeline, else taken wh
   CHECK(pieces("pipeline", 2, "batch_size: 64\nmicro_batch: 8\n") == 8);
 }
 
+TEST_CASE("a batch that micro_batch makes with accumulate or microbatches is in the config, with the keys it is from") {
+  for (const std::string pieces :
+       {"strategy: pipeline\naccumulate: 4\n", "strategy: {name: pipeline, microbatches: 4}\n"}) {
+    const config::Config config = with_batch_size(config_of(pieces + "devices: [cpu:0, cpu:1]\nmicro_batch: 5\n"));
+    CHECK(config.top().integer("batch_size") == 20);
+    CHECK(config.top().origin("batch_size").text() == "from micro_batch, accumulate and devices");
+  }
+  const config::Config alone = with_batch_size(config_of("strategy: pipeline\ndevices: [cpu:0]\nmicro_batch: 5\n"));
+  CHECK(alone.top().origin("batch_size").text() == "default");
+}
+
 TEST_CASE("of several failures the cause is told: not the collectives that failed because of it") {
   const Failure lost = {.rank = 0, .code = ExitCode::comm, .message = "lost", .collective = true};
   const Failure late = {.rank = 2, .code = ExitCode::comm, .message = "late", .collective = true};

@@ -260,10 +260,9 @@ Machine this_machine(const config::Config& config) {
 config::Config with_batch_size(const config::Config& config) {
   using Source = config::Origin::Source;
   const config::Section& top = config.top();
-  const bool left_open =
-      top.origin("batch_size").source == Source::fallback && top.has("micro_batch") && top.has("accumulate");
-  if (!left_open) return config;
+  if (top.origin("batch_size").source != Source::fallback || !top.has("micro_batch")) return config;
   const BatchPlan plan = decide(config, this_machine(config)).placement.batch;
+  if (plan.batch_size == top.integer("batch_size")) return config;
   return config.with("batch_size", plan.batch_size, {Source::derived, "micro_batch, accumulate and devices"});
 }
 
