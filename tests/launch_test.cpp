@@ -4,6 +4,7 @@
 
 #include "comm/local/local.h"
 #include "config/reader.h"
+#include "config/writer.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/data_fit.h"
@@ -208,6 +209,21 @@ TEST_CASE("a batch that micro_batch makes with accumulate or microbatches is in 
   }
   const config::Config alone = with_batch_size(config_of("strategy: pipeline\ndevices: [cpu:0]\nmicro_batch: 5\n"));
   CHECK(alone.top().origin("batch_size").text() == "default");
+}
+
+TEST_CASE("chunks without interleaving are refused at their place") {
+  for (const std::string schedule : {"", ", schedule: 1f1b", ", schedule: gpipe"}) {
+    for (const std::string name : {"pipeline", "hybrid"}) {
+      const std::string text = concat("strategy: {name: ", name, schedule, ",\n  chunks: 2}\n");
+      const std::string message = message_of<ConfigError>([&] { config_of(text); });
+      INFO(message);
+      CHECK(contains(message, "test.yaml:2:"));
+      CHECK(contains(message, "strategy.chunks: goes with schedule: interleaved"));
+    }
+  }
+  CHECK_NOTHROW(config_of("strategy: {name: pipeline, schedule: interleaved, chunks: 2}\n"));
+  const config::Config written = config_of(config::to_yaml(schema(), config_of("strategy: pipeline\n"), false));
+  CHECK_FALSE(written.section("strategy").has("chunks"));
 }
 
 TEST_CASE("of several failures the cause is told: not the collectives that failed because of it") {

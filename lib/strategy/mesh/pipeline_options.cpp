@@ -8,6 +8,8 @@
 namespace mgt::strategy {
 namespace {
 
+constexpr int64_t kChunks = 2;  // of a stage, where the config does not say
+
 const config::Section& section_of(const config::Config& config) { return config.section("strategy"); }
 
 }  // namespace
@@ -29,8 +31,8 @@ std::vector<config::Option> pipeline_options() {
        .choices = {"gpipe", "1f1b", "interleaved"}},
       {.key = "chunks",
        .kind = config::Kind::integer,
-       .fallback = int64_t{2},
-       .help = "parts of the model on each stage, with schedule: interleaved",
+       .fallback = {},
+       .help = concat("parts of the model on each stage, with schedule: interleaved; absent: ", kChunks),
        .bounds = {.at_least = 1, .at_most = 1024}},
       {.key = "split",
        .kind = config::Kind::integers,
@@ -39,11 +41,20 @@ std::vector<config::Option> pipeline_options() {
        .bounds = {.at_least = 1}}};
 }
 
+void check_pipeline(const config::Config& config) {
+  const std::string& schedule = section_of(config).text("schedule");
+  if (!section_of(config).has("chunks") || schedule == "interleaved") return;
+  config.error_at("strategy.chunks",
+                  concat("goes with schedule: interleaved, and this is ", schedule, "; leave it out"));
+}
+
 Pipeline pipeline_of(const config::Config& config, int64_t stages) {
   const std::string& schedule = section_of(config).text("schedule");
   if (schedule == "gpipe") return {.order = Order::gpipe, .stages = stages};
   if (schedule == "1f1b" || stages == 1) return {.order = Order::one_forward_one_backward, .stages = stages};
-  return {.order = Order::interleaved, .stages = stages, .chunks = section_of(config).integer("chunks")};
+  const bool given = section_of(config).has("chunks");
+  return {
+      .order = Order::interleaved, .stages = stages, .chunks = given ? section_of(config).integer("chunks") : kChunks};
 }
 
 std::vector<Range> cut_of(const config::Config& config) {

@@ -12,6 +12,9 @@ namespace mgt::strategy {
 // microbatches, schedule, chunks, split.
 std::vector<config::Option> pipeline_options();
 
+// What their values alone show to be wrong; ConfigError.
+void check_pipeline(const config::Config& config);
+
 Pipeline pipeline_of(const config::Config& config, int64_t stages);
 
 // The blocks of each part as `split` says; empty: balanced.

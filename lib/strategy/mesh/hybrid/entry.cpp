@@ -81,7 +81,7 @@ const Entry entry = {
     .variant = {.name = "hybrid",
                 .summary = "data x pipeline x tensor over one mesh of ranks, with ZeRO along data",
                 .options = options(),
-                .check = {}},
+                .check = check_pipeline},
     .ranks = Ranks::one_per_device,
     .data_ranks = data_degree,
     .can_be_invariant = true,

@@ -41,7 +41,7 @@ const Entry entry = {
     .variant = {.name = "pipeline",
                 .summary = "consecutive layers on each rank; pieces of a batch follow each other through them",
                 .options = options(),
-                .check = {}},
+                .check = check_pipeline},
     .ranks = Ranks::one_per_device,
     .splits_batch = false,
     .can_be_invariant = true,
