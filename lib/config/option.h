@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -46,6 +47,39 @@ struct Option {
   std::optional<std::size_t> length = {};  // for lists: the exact number of elements
   std::vector<Value> examples = {};        // other values worth trying: shown in the schema, walked by `verify --all`
 };
+
+// Options of the common kinds; `{}` as fallback: no default.
+template <typename Type>
+Option option_of(Kind kind, std::string key, const std::optional<Type>& fallback, std::string help, Bounds bounds,
+                 const std::vector<Type>& examples) {
+  return {.key = std::move(key),
+          .kind = kind,
+          .fallback = fallback ? Value(*fallback) : Value(),
+          .help = std::move(help),
+          .bounds = bounds,
+          .examples = {examples.begin(), examples.end()}};
+}
+
+inline Option boolean(std::string key, bool fallback, std::string help) {
+  return {.key = std::move(key), .kind = Kind::boolean, .fallback = fallback, .help = std::move(help)};
+}
+
+inline Option integer(std::string key, std::optional<int64_t> fallback, std::string help, Bounds bounds = {},
+                      const std::vector<int64_t>& examples = {}) {
+  return option_of(Kind::integer, std::move(key), fallback, std::move(help), bounds, examples);
+}
+
+inline Option number(std::string key, std::optional<double> fallback, std::string help, Bounds bounds = {},
+                     const std::vector<double>& examples = {}) {
+  return option_of(Kind::number, std::move(key), fallback, std::move(help), bounds, examples);
+}
+
+inline Option text(std::string key, const std::optional<std::string>& fallback, std::string help,
+                   std::vector<std::string> choices = {}) {
+  Option option = option_of(Kind::text, std::move(key), fallback, std::move(help), {}, {});
+  option.choices = std::move(choices);
+  return option;
+}
 
 // One thing that `name:` in a section may say, with the options that only it has: a model, a strategy, ...
 struct Variant {

@@ -7,21 +7,9 @@ namespace mgt::data {
 namespace {
 
 std::vector<config::Option> common_options() {
-  using config::Kind;
-  return {{.key = "limit",
-           .kind = Kind::integer,
-           .fallback = {},
-           .help = "keep the first rows of the training set",
-           .bounds = {.at_least = 1}},
-          {.key = "test_limit",
-           .kind = Kind::integer,
-           .fallback = {},
-           .help = "keep the first rows of the test set",
-           .bounds = {.at_least = 1}},
-          {.key = "drop_last",
-           .kind = Kind::boolean,
-           .fallback = false,
-           .help = "leave out the last batch of an epoch where it is short"}};
+  return {config::integer("limit", {}, "keep the first rows of the training set", {.at_least = 1}),
+          config::integer("test_limit", {}, "keep the first rows of the test set", {.at_least = 1}),
+          config::boolean("drop_last", false, "leave out the last batch of an epoch where it is short")};
 }
 
 const Entry& entry_named(const std::string& name) {

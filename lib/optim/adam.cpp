@@ -59,18 +59,8 @@ std::vector<config::Option> adam_options(double weight_decay) {
            .bounds = {.at_least = 0, .below = 1},
            .length = 2,
            .examples = {std::vector<double>{0.8, 0.9}}},
-          {.key = "eps",
-           .kind = Kind::number,
-           .fallback = 1e-8,
-           .help = "added to the denominator",
-           .bounds = {.at_least = 0},
-           .examples = {1e-4}},
-          {.key = "weight_decay",
-           .kind = Kind::number,
-           .fallback = weight_decay,
-           .help = "decay of the parameters",
-           .bounds = {.at_least = 0},
-           .examples = {0.1}}};
+          config::number("eps", 1e-8, "added to the denominator", {.at_least = 0}, {1e-4}),
+          config::number("weight_decay", weight_decay, "decay of the parameters", {.at_least = 0}, {0.1})};
 }
 
 std::unique_ptr<Optimizer> make_adam(const config::Section& section, const Subject& subject, Decay decay) {

@@ -16,20 +16,13 @@ std::optional<double> given(const config::Section& section, const std::string& k
 }  // namespace
 
 config::SectionSpec clip_section() {
-  using config::Kind;
-  return {.key = "clip",
-          .summary = "How large a gradient may be.",
-          .main_key = "norm",
-          .options = {{.key = "norm",
-                       .kind = Kind::number,
-                       .fallback = {},
-                       .help = "Largest norm of the global gradient; a longer one is shortened to it.",
-                       .bounds = {.above = 0}},
-                      {.key = "value",
-                       .kind = Kind::number,
-                       .fallback = {},
-                       .help = "Largest size of one value of the gradient.",
-                       .bounds = {.above = 0}}}};
+  return {
+      .key = "clip",
+      .summary = "How large a gradient may be.",
+      .main_key = "norm",
+      .options = {config::number("norm", {}, "Largest norm of the global gradient; a longer one is shortened to it.",
+                                 {.above = 0}),
+                  config::number("value", {}, "Largest size of one value of the gradient.", {.above = 0})}};
 }
 
 Clip clip_of(const config::Config& config) {

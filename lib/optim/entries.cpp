@@ -5,21 +5,15 @@
 namespace mgt::optim {
 
 config::SectionSpec section() {
-  config::SectionSpec spec{.key = "optimizer",
-                           .summary = "how parameters follow their gradients",
-                           .main_key = "name",
-                           .options = {{.key = "lr",
-                                        .kind = config::Kind::number,
-                                        .fallback = 0.1,
-                                        .help = "learning rate",
-                                        .bounds = {.at_least = 0}},
-                                       {.key = "no_decay",
-                                        .kind = config::Kind::boolean,
-                                        .fallback = false,
-                                        .help = "no weight decay of biases and normalization layers: tensors of one "
-                                                "dimension"}},
-                           .variants = {},
-                           .fallback = "sgd"};
+  config::SectionSpec spec{
+      .key = "optimizer",
+      .summary = "how parameters follow their gradients",
+      .main_key = "name",
+      .options = {config::number("lr", 0.1, "learning rate", {.at_least = 0}),
+                  config::boolean("no_decay", false,
+                                  "no weight decay of biases and normalization layers: tensors of one dimension")},
+      .variants = {},
+      .fallback = "sgd"};
   for (const Entry* entry : entries()) spec.variants.push_back(entry->variant);
   return spec;
 }

@@ -71,10 +71,8 @@ extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "fashion_mnist",
                 .summary = "60,000 training and 10,000 test pictures of clothes, 28 x 28, 10 classes",
-                .options = {{.key = "dir",
-                             .kind = config::Kind::text,
-                             .fallback = {},
-                             .help = "folder of the four IDX files, plain or .gz; absent: the usual places"}}},
+                .options = {config::text("dir", {},
+                                         "folder of the four IDX files, plain or .gz; absent: the usual places")}},
     .load = load};
 
 }  // namespace mgt::data::fashion_mnist

@@ -6,7 +6,7 @@ namespace mgt::data::idx {
 namespace {
 
 config::Option path_option(std::string key, std::string help) {
-  return {.key = std::move(key), .kind = config::Kind::text, .fallback = {}, .help = std::move(help)};
+  return config::text(std::move(key), {}, std::move(help));
 }
 
 void check(const config::Config& config) {
@@ -37,11 +37,8 @@ const Entry entry = {
                             path_option("labels", "training labels, unsigned bytes (N)"),
                             path_option("test_images", "test images; absent: no evaluation"),
                             path_option("test_labels", "test labels"),
-                            {.key = "classes",
-                             .kind = config::Kind::integer,
-                             .fallback = int64_t{10},
-                             .help = "number of classes; labels are 0 to classes - 1",
-                             .bounds = {.at_least = 1}}},
+                            config::integer("classes", 10, "number of classes; labels are 0 to classes - 1",
+                                            {.at_least = 1})},
                 .check = check},
     .load = load};
 

@@ -14,11 +14,7 @@ namespace {
 constexpr int64_t kMostNumbers = int64_t{1} << 32;
 
 config::Option count_option(std::string key, int64_t fallback, std::string help) {
-  return {.key = std::move(key),
-          .kind = config::Kind::integer,
-          .fallback = fallback,
-          .help = std::move(help),
-          .bounds = {.at_least = 1}};
+  return config::integer(std::move(key), fallback, std::move(help), {.at_least = 1});
 }
 
 void check(const config::Config& config) {

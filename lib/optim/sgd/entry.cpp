@@ -64,36 +64,19 @@ void check(const config::Config& config) {
   }
 }
 
-using config::Kind;
-
 }  // namespace
 
 extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "sgd",
                 .summary = "stochastic gradient descent",
-                .options = {{.key = "momentum",
-                             .kind = Kind::number,
-                             .fallback = 0.0,
-                             .help = "share of the last update kept",
-                             .bounds = {.at_least = 0, .below = 1},
-                             .examples = {0.9}},
-                            {.key = "dampening",
-                             .kind = Kind::number,
-                             .fallback = 0.0,
-                             .help = "share of the gradient kept out of the momentum",
-                             .bounds = {.at_least = 0, .at_most = 1},
-                             .examples = {0.5}},
-                            {.key = "weight_decay",
-                             .kind = Kind::number,
-                             .fallback = 0.0,
-                             .help = "times the parameters, added to the gradient",
-                             .bounds = {.at_least = 0},
-                             .examples = {5e-4}},
-                            {.key = "nesterov",
-                             .kind = Kind::boolean,
-                             .fallback = false,
-                             .help = "look ahead along the momentum"}},
+                .options = {config::number("momentum", 0.0, "share of the last update kept",
+                                           {.at_least = 0, .below = 1}, {0.9}),
+                            config::number("dampening", 0.0, "share of the gradient kept out of the momentum",
+                                           {.at_least = 0, .at_most = 1}, {0.5}),
+                            config::number("weight_decay", 0.0, "times the parameters, added to the gradient",
+                                           {.at_least = 0}, {5e-4}),
+                            config::boolean("nesterov", false, "look ahead along the momentum")},
                 .check = check},
     .make = make,
 };
