@@ -5,7 +5,6 @@
 #include "core/error.h"
 #include "core/sha256.h"
 #include "report/console.h"
-#include "report/fan_out.h"
 #include "report/format.h"
 #include "report/progress_bar.h"
 #include "report/record_text.h"
@@ -169,10 +168,11 @@ TEST_CASE("S-75: the sparkline goes from the lowest to the highest value") {
 }
 
 TEST_CASE("a progress line fits the terminal") {
-  const report::Progress progress{.epoch = 3, .epochs = 10, .step = 117, .steps = 234, .loss = 0.7202};
-  CHECK(report::progress_line(progress, 44) == "epoch 3/10 [#####.....] 117/234  loss 0.7202");
+  const train::RunInfo info{.steps_per_epoch = 234, .epochs = 10};
+  const train::StepRecord record{.epoch = 3, .step_in_epoch = 117, .loss = 0.7202};
+  CHECK(report::progress_line(record, info, 44) == "epoch 3/10 [#####.....] 117/234  loss 0.7202");
   for (int64_t columns = 0; columns < 200; ++columns) {
-    CHECK(static_cast<int64_t>(report::progress_line(progress, columns).size()) <= columns);
+    CHECK(static_cast<int64_t>(report::progress_line(record, info, columns).size()) <= columns);
   }
 }
 
@@ -223,8 +223,9 @@ TEST_CASE("a progress bar is drawn on a terminal only, at most ten times a secon
       file, [] { return 0; }, clock);
   for (int i = 0; i < 100; ++i) {
     clock.now = 0.01 * i;
-    bar.show({.epoch = 1, .epochs = 1, .step = i, .steps = 100, .loss = 1});
-    none.show({.epoch = 1, .epochs = 1, .step = i, .steps = 100, .loss = 1});
+    const train::StepRecord record{.epoch = 1, .step_in_epoch = i, .loss = 1};
+    bar.show(record, {.steps_per_epoch = 100, .epochs = 1});
+    none.show(record, {.steps_per_epoch = 100, .epochs = 1});
   }
   bar.erase();
   none.erase();
@@ -244,13 +245,12 @@ std::string told(const report::ConsoleStyle& style) {
   std::ostringstream terminal;
   report::ProgressBar bar(terminal, [] { return 0; });
   report::Console console(style, out, bar);
-  report::FanOut fan_out({&console});
-  fan_out.run_started(info_of_two_devices());
+  console.run_started(info_of_two_devices());
   for (int64_t epoch = 1; epoch <= 2; ++epoch) {
     train::EpochRecord record = third_epoch();
     record.epoch = epoch;
     record.test_correct = 5000 * epoch;
-    fan_out.epoch_done(record);
+    console.epoch_done(record);
   }
   console.run_finished(good_summary());
   return out.str();

@@ -2,7 +2,6 @@
 #include "config_arguments.h"
 #include "launch/launcher.h"
 #include "program.h"
-#include "report/fan_out.h"
 #include "report/format.h"
 #include "report/record_text.h"
 
@@ -51,7 +50,7 @@ ExitCode evaluate(const Program& program, const EvalOptions& options) {
       .placement = launch::place(config),
       .arguments = program.arguments,
       .run_folder = "",
-      .make_observer = [] { return std::make_unique<report::FanOut>(std::vector<train::Observer*>{}); },
+      .make_observer = {},
       .finished =
           [&](const train::Summary& summary) {
             std::cout << (options.json ? report::evaluation_json(summary) : report::evaluation_line(summary))

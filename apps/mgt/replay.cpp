@@ -20,7 +20,6 @@ class Hashes final : public train::Observer {
  public:
   Hashes(train::RunInfo& info, std::vector<checkpoint::WeightsHash>& epochs) : info_(info), epochs_(epochs) {}
   void run_started(const train::RunInfo& info) override { info_ = info; }
-  void step_done(const train::StepRecord&) override {}
   void epoch_done(const train::EpochRecord& record) override { epochs_.push_back(record.weights); }
 
  private:

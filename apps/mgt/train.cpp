@@ -5,7 +5,6 @@
 #include "launch/launcher.h"
 #include "program.h"
 #include "report/console.h"
-#include "report/fan_out.h"
 #include "report/run_folder.h"
 #include "run_facts.h"
 
@@ -24,6 +23,28 @@ struct TrainOptions {
   std::string run_folder;
   bool json = false;
   bool quiet = false;
+};
+
+// Tells the folder first, and then the console.
+class Reporters final : public train::Observer {
+ public:
+  Reporters(report::RunFolder& folder, report::Console& console) : folder_(folder), console_(console) {}
+  void run_started(const train::RunInfo& info) override {
+    folder_.run_started(info);
+    console_.run_started(info);
+  }
+  void step_done(const train::StepRecord& record) override {
+    folder_.step_done(record);
+    console_.step_done(record);
+  }
+  void epoch_done(const train::EpochRecord& record) override {
+    folder_.epoch_done(record);
+    console_.epoch_done(record);
+  }
+
+ private:
+  report::RunFolder& folder_;
+  report::Console& console_;
 };
 
 log::Level log_level(const config::Run& run, bool quiet) {
@@ -63,10 +84,7 @@ ExitCode run_training(const Program& program, const TrainOptions& options) {
       .placement = launch::place(config),
       .arguments = with_run_folder(program.arguments, options, folder),
       .run_folder = folder,
-      .make_observer =
-          [&] {
-            return std::make_unique<report::FanOut>(std::vector<train::Observer*>{&run_folder, &console});
-          },
+      .make_observer = [&] { return std::make_unique<Reporters>(run_folder, console); },
       .finished =
           [&](const train::Summary& summary) {
             run_folder.run_finished(summary);

@@ -12,13 +12,6 @@
 namespace mgt::launch {
 namespace {
 
-class SilentObserver final : public train::Observer {
- public:
-  void run_started(const train::RunInfo&) override {}
-  void step_done(const train::StepRecord&) override {}
-  void epoch_done(const train::EpochRecord&) override {}
-};
-
 // What the ranks of this process do, and the one observer among them.
 class Work {
  public:
@@ -35,7 +28,7 @@ class Work {
   train::Summary run(const RankContext& context) const {
     if (job_.evaluate_only) return evaluate_rank(job_.config, job_.placement, context, files_);
     const std::string weights = job_.run_folder.empty() ? "" : job_.run_folder + "/weights.safetensors";
-    SilentObserver silent;
+    train::Observer silent;
     return train_rank(job_.config, job_.placement, context, files_, weights, context.rank == 0 ? *observer_ : silent);
   }
 

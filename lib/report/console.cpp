@@ -20,12 +20,7 @@ void Console::run_started(const train::RunInfo& info) {
 }
 
 void Console::step_done(const train::StepRecord& record) {
-  if (!talks()) return;
-  bar_.show({.epoch = record.epoch,
-             .epochs = info_.epochs,
-             .step = record.step_in_epoch,
-             .steps = info_.steps_per_epoch,
-             .loss = record.loss});
+  if (talks()) bar_.show(record, info_);
 }
 
 void Console::epoch_done(const train::EpochRecord& record) {

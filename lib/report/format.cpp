@@ -95,12 +95,13 @@ std::string sparkline(const std::vector<double>& values, std::size_t widest) {
   return line;
 }
 
-std::string progress_line(const Progress& progress, int64_t columns) {
-  const std::string before = concat("epoch ", progress.epoch, "/", progress.epochs, " ");
-  const std::string after = concat(" ", progress.step, "/", progress.steps, "  loss ", fixed(progress.loss, 4));
+std::string progress_line(const train::StepRecord& record, const train::RunInfo& info, int64_t columns) {
+  const std::string before = concat("epoch ", record.epoch, "/", info.epochs, " ");
+  const std::string after =
+      concat(" ", record.step_in_epoch, "/", info.steps_per_epoch, "  loss ", fixed(record.loss, 4));
   const int64_t room = std::min<int64_t>(columns - static_cast<int64_t>(before.size() + after.size()) - 2, 40);
   if (room < 5) return (before + after.substr(1)).substr(0, static_cast<std::size_t>(std::max<int64_t>(columns, 0)));
-  const int64_t done = room * progress.step / std::max<int64_t>(progress.steps, 1);
+  const int64_t done = room * record.step_in_epoch / std::max<int64_t>(info.steps_per_epoch, 1);
   return concat(before, "[", std::string(static_cast<std::size_t>(done), '#'),
                 std::string(static_cast<std::size_t>(room - done), '.'), "]", after);
 }

@@ -25,15 +25,7 @@ std::string evaluation_line(const train::Summary& summary);
 // One block character a value, from the lowest to the highest of them. More than `widest` values are thinned out.
 std::string sparkline(const std::vector<double>& values, std::size_t widest = 60);
 
-struct Progress {
-  int64_t epoch = 0;
-  int64_t epochs = 0;
-  int64_t step = 0;  // of the epoch
-  int64_t steps = 0;
-  double loss = 0;
-};
-
 // "epoch 3/10 [#####.....] 117/235  loss 0.7202", at most `columns` wide.
-std::string progress_line(const Progress& progress, int64_t columns);
+std::string progress_line(const train::StepRecord& record, const train::RunInfo& info, int64_t columns);
 
 }  // namespace mgt::report

@@ -25,9 +25,7 @@ const std::set<std::string> kNoFacts = {"started", "command", "working_directory
 std::string utc_time(std::time_t time) {
   std::tm parts{};
   gmtime_r(&time, &parts);
-  std::ostringstream out;
-  out << std::put_time(&parts, "%Y-%m-%dT%H:%M:%SZ");
-  return out.str();
+  return concat(std::put_time(&parts, "%Y-%m-%dT%H:%M:%SZ"));
 }
 
 CheckpointError damaged(const std::string& name, const std::string& why) {

@@ -1,5 +1,7 @@
 #include "report/progress_bar.h"
 
+#include "report/format.h"
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -18,14 +20,14 @@ ProgressBar::ProgressBar(std::ostream& terminal, std::function<int64_t()> column
 // A run that fails leaves a clean line for its message.
 ProgressBar::~ProgressBar() { erase(); }
 
-void ProgressBar::show(const Progress& progress) {
+void ProgressBar::show(const train::StepRecord& record, const train::RunInfo& info) {
   const double now_s = clock_.now_s();
   if (now_s < next_s_) return;
   next_s_ = now_s + kInterval;
   const int64_t columns = columns_();
   if (columns <= 1) return;
   // The last column stays free: many terminals break the line there.
-  terminal_ << "\r\x1b[K" << progress_line(progress, columns - 1) << std::flush;
+  terminal_ << "\r\x1b[K" << progress_line(record, info, columns - 1) << std::flush;
   drawn_ = true;
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/clock.h"
-#include "report/format.h"
+#include "train/records.h"
 
 #include <functional>
 #include <ostream>
@@ -18,7 +18,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  void show(const Progress& progress);
+  void show(const train::StepRecord& record, const train::RunInfo& info);
   void erase();
 
  private:

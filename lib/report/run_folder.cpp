@@ -7,7 +7,6 @@
 #include "report/record_text.h"
 
 #include <iomanip>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -31,23 +30,13 @@ void guarded(const Write& write) {
   }
 }
 
-std::string time_text(const std::tm& time, const char* format) {
-  std::ostringstream out;
-  out << std::put_time(&time, format);
-  return out.str();
-}
-
-std::string local_stamp(std::time_t time) {
-  std::tm parts{};
-  localtime_r(&time, &parts);
-  return time_text(parts, "%Y%m%d-%H%M%S");
-}
-
 }  // namespace
 
 std::string new_run_folder(const FileSystem& files, const std::string& parent, const std::string& config_name,
                            std::time_t now) {
-  const std::string first = concat(parent, "/", config_name, "-", local_stamp(now));
+  std::tm local{};
+  localtime_r(&now, &local);
+  const std::string first = concat(parent, "/", config_name, "-", std::put_time(&local, "%Y%m%d-%H%M%S"));
   std::string path = first;
   for (int number = 2; files.kind(path) != FileSystem::Kind::missing; ++number) path = concat(first, "-", number);
   return path;

@@ -78,13 +78,13 @@ inline double accuracy(int64_t correct, int64_t total) {
   return static_cast<double>(correct) / static_cast<double>(total);
 }
 
-// Called on the rank that reports (0), in the order of events.
+// Called on the rank that reports (0), in the order of events. This one keeps silent.
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void run_started(const RunInfo& info) = 0;
-  virtual void step_done(const StepRecord& record) = 0;
-  virtual void epoch_done(const EpochRecord& record) = 0;
+  virtual void run_started(const RunInfo& /*info*/) {}
+  virtual void step_done(const StepRecord& /*record*/) {}
+  virtual void epoch_done(const EpochRecord& /*record*/) {}
 };
 
 }  // namespace mgt::train

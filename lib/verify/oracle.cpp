@@ -138,13 +138,6 @@ data::Order reversed_in_sets(data::Order order, int64_t batch_size, const RowSet
   };
 }
 
-class Silence final : public train::Observer {
- public:
-  void run_started(const train::RunInfo&) override {}
-  void step_done(const train::StepRecord&) override {}
-  void epoch_done(const train::EpochRecord&) override {}
-};
-
 // A rank that got another's rows would go unnoticed where both have the same.
 void check_rows_differ(const data::Splits& data, int64_t ranks) {
   const int64_t rows = data.train.size() / ranks;
@@ -186,8 +179,8 @@ train::Summary train(const config::Config& config, const Data& data) {
   const launch::Placement placement = launch::decide(config, launch::this_machine(config)).placement;
   train::Summary summary;
   launch::run_threads(context_of(config, placement, data), placement.world_size, [&](const launch::RankContext& rank) {
-    Silence observer;
-    train::Summary told = launch::train_rank(config, placement, rank, real_file_system(), "", observer);
+    train::Observer silent;
+    train::Summary told = launch::train_rank(config, placement, rank, real_file_system(), "", silent);
     if (rank.rank == 0) summary = std::move(told);
   });
   return summary;
