@@ -109,7 +109,7 @@ TEST_CASE("files are written whole, and a pipe is never opened") {
   REQUIRE(files.kind(folder + "/pipe") == FileSystem::Kind::other);
   REQUIRE_THROWS(files.read(folder + "/pipe", 0, 1));
   REQUIRE_THROWS(files.write_whole(folder + "/none/a", "x"));
-  files.remove_all(folder);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("time since exec is small and grows") {

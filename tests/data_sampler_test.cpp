@@ -35,7 +35,8 @@ Rows epoch_rows(Sampler& sampler, int64_t epoch, int64_t ranks) {
   Rows all;
   for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
     const Rows batch = sampler.indices(epoch, step);
-    for (const Range& part : split_all(static_cast<int64_t>(batch.size()), ranks)) {
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const Range part = split(static_cast<int64_t>(batch.size()), ranks, rank);
       all.insert(all.end(), batch.begin() + part.begin, batch.begin() + part.end);
     }
   }

@@ -29,7 +29,6 @@ class MemoryFiles final : public FileSystem {
   void write_whole(const std::string& path, std::string_view content) override { contents[path] = content; }
   void append(const std::string& path, std::string_view content) override { contents[path] += content; }
   void make_directories(const std::string&) override {}
-  void remove_all(const std::string& path) override { contents.erase(path); }
 };
 
 inline std::string file_content(const std::string& path) {

@@ -95,7 +95,6 @@ class FullDisk final : public FileSystem {
   void write_whole(const std::string& path, std::string_view) override { fail(path); }
   void append(const std::string& path, std::string_view) override { fail(path); }
   void make_directories(const std::string&) override {}
-  void remove_all(const std::string&) override {}
 
  private:
   [[noreturn]] static void fail(const std::string& path) {

@@ -37,7 +37,7 @@ void go_to(const std::string& directory) {
 }  // namespace
 
 ExitCode replay(const Program& program, const std::string& run_folder) {
-  log::set_level(log::Level::warning);
+  log::set_level("warning");
   check_run_folder(program.files, run_folder, "run.json");
   const report::Manifest before = report::read_manifest(program.files, run_folder);
   if (before.epochs.empty()) {

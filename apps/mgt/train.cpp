@@ -47,11 +47,6 @@ class Reporters final : public train::Observer {
   report::Console& console_;
 };
 
-log::Level log_level(const config::Run& run, bool quiet) {
-  if (quiet || run.log_level == "warning") return log::Level::warning;
-  return run.log_level == "debug" ? log::Level::debug : log::Level::info;
-}
-
 // Ranks that are processes use the folder that was chosen here.
 std::vector<std::string> with_run_folder(std::vector<std::string> arguments, const TrainOptions& options,
                                          const std::string& folder) {
@@ -69,7 +64,7 @@ void keep_error(FileSystem& files, const std::string& folder, const Error& error
 ExitCode run_training(const Program& program, const TrainOptions& options) {
   const config::Config config = read_config(program, options.config);
   const config::Run run = config::run_of(config);
-  log::set_level(log_level(run, options.quiet));
+  log::set_level(options.quiet ? "warning" : run.log_level);
   const std::time_t now = std::time(nullptr);
   const std::string name = std::filesystem::path(options.config.name).stem().string();
   const std::string folder =

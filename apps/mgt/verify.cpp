@@ -248,7 +248,7 @@ void tell_devices(const config::Config& config) {
 ExitCode verify_config(const Program& program, const VerifyOptions& options) {
   if (!options.replay.empty()) return replay(program, options.replay);
   check_options(options);
-  log::set_level(log::Level::warning);
+  log::set_level("warning");
   const auto read = [&](const std::vector<std::string>& overrides) {
     ConfigArguments arguments = options.config;
     if (!arguments.devices.empty()) arguments.set.push_back("devices=" + std::exchange(arguments.devices, ""));

@@ -51,9 +51,7 @@ class RealFileSystem final : public FileSystem {
   }
 
   int64_t size(const std::string& path) const override {
-    struct stat status {};
-    if (::stat(path.c_str(), &status) != 0) throw_system_error(path);
-    return status.st_size;
+    return static_cast<int64_t>(std::filesystem::file_size(path));
   }
 
   std::string read(const std::string& path, int64_t offset, int64_t length) const override {
@@ -100,7 +98,6 @@ class RealFileSystem final : public FileSystem {
   }
 
   void make_directories(const std::string& path) override { std::filesystem::create_directories(path); }
-  void remove_all(const std::string& path) override { std::filesystem::remove_all(path); }
 };
 
 }  // namespace

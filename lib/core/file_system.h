@@ -3,9 +3,7 @@
 // turn it into the typed error of their trade. The real one is stateless and may be used from any thread.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,7 +25,6 @@ class FileSystem {
   // Adds to the end, creating the file; for records that may be lost with power.
   virtual void append(const std::string& path, std::string_view content) = 0;
   virtual void make_directories(const std::string& path) = 0;
-  virtual void remove_all(const std::string& path) = 0;
 };
 
 FileSystem& real_file_system();

@@ -43,16 +43,12 @@ void write(Severity severity, const std::string& word, const std::string& messag
   const std::lock_guard lock(log.mutex);
   const std::string line = word + log.prefix + message;
   log.console.log(severity, "{}", line);
-  if (severity >= spdlog::level::info) log.to_file(severity, log.prefix + message);
+  log.to_file(severity, log.prefix + message);
 }
 
 }  // namespace
 
-void set_level(Level level) {
-  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
-                                                   spdlog::level::off};
-  state().console.set_level(kLevels[static_cast<int>(level)]);
-}
+void set_level(const std::string& level) { state().console.set_level(spdlog::level::from_str(level)); }
 
 void log_to_file(const std::string& path) {
   State& log = state();
@@ -69,7 +65,6 @@ void set_prefix(const std::string& prefix) {
   log.prefix = prefix;
 }
 
-void debug(const std::string& message) { write(spdlog::level::debug, "", message); }
 void info(const std::string& message) { write(spdlog::level::info, "", message); }
 void warning(const std::string& message) { write(spdlog::level::warn, "warning: ", message); }
 

@@ -7,13 +7,10 @@
 
 namespace mgt::log {
 
-enum class Level { debug, info, warning, off };
-
-void set_level(Level level);
+void set_level(const std::string& level);   // the least important that stderr shows: "debug", "info" or "warning"
 void log_to_file(const std::string& path);  // appends, and begins with what was logged before; replaces an earlier file
 void set_prefix(const std::string& prefix);  // such as "rank 1: "; process-wide
 
-void debug(const std::string& message);
 void info(const std::string& message);
 void warning(const std::string& message);
 void to_file(const std::string& message);  // to log.txt alone: what stderr says elsewhere

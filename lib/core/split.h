@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 namespace mgt {
 
@@ -20,14 +19,6 @@ constexpr Range split(int64_t count, int64_t parts, int64_t index) {
   const int64_t larger = count % parts;
   const int64_t begin = index * base + (index < larger ? index : larger);
   return {begin, begin + base + (index < larger ? 1 : 0)};
-}
-
-// All parts, in order.
-inline std::vector<Range> split_all(int64_t count, int64_t parts) {
-  std::vector<Range> ranges;
-  ranges.reserve(static_cast<std::size_t>(parts));
-  for (int64_t index = 0; index < parts; ++index) ranges.push_back(split(count, parts, index));
-  return ranges;
 }
 
 }  // namespace mgt
