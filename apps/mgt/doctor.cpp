@@ -7,7 +7,6 @@
 #include "launch/rank.h"
 #include "machine.h"
 #include "program.h"
-#include "versions.h"
 
 #include <CLI/CLI.hpp>
 

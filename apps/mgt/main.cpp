@@ -2,7 +2,6 @@
 #include "core/text.h"
 #include "launch/launcher.h"
 #include "program.h"
-#include "versions.h"
 
 #include <CLI/CLI.hpp>
 

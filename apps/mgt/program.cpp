@@ -1,5 +1,7 @@
 #include "program.h"
 
+#include <torch/headeronly/version.h>
+
 #include <poll.h>
 #include <unistd.h>
 
@@ -14,5 +16,14 @@ void check_output() {
   const bool reader_gone = poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
   if (!reader_gone) throw ConfigError("stdout cannot be written; is the disk full that it goes to?");
 }
+
+std::string mgt_version() { return MGT_VERSION; }
+std::string libtorch_version() { return TORCH_VERSION; }
+
+#ifdef __clang__
+std::string compiler() { return "Clang " __clang_version__; }
+#else
+std::string compiler() { return "GCC " __VERSION__; }
+#endif
 
 }  // namespace mgt

@@ -1,10 +1,10 @@
-#include "replay.h"
-
+// `mgt verify --replay`: an earlier run, again.
 #include "config/run.h"
 #include "config_arguments.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "launch/launcher.h"
+#include "program.h"
 #include "report/manifest.h"
 #include "run_facts.h"
 

@@ -5,7 +5,6 @@
 #include "core/sha256.h"
 #include "launch/rank.h"
 #include "machine.h"
-#include "versions.h"
 
 #include <algorithm>
 #include <filesystem>

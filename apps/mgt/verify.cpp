@@ -5,7 +5,6 @@
 #include "core/text.h"
 #include "launch/placement.h"
 #include "program.h"
-#include "replay.h"
 #include "verify/mutants.h"
 #include "verify/verifier.h"
 
