@@ -108,7 +108,7 @@ inline SectionSpec optimizer_section() {
                         .bounds = {.at_least = 0, .below = 1},
                         .length = 2};
   const Option no_decay = {
-      .key = "no_decay", .kind = Kind::texts, .fallback = {}, .help = "Exempt.", .choices = {"bias", "norm"}};
+      .key = "no_decay", .kind = Kind::text, .fallback = {}, .help = "Exempt.", .choices = {"bias", "norm"}};
   const Option eps = number("eps", 1e-8, {.above = 0});
   return {.key = "optimizer",
           .summary = "How weights are updated.",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config/option.h"
+#include "core/error.h"
 
 #include <cstdint>
 #include <map>
@@ -13,14 +14,13 @@
 namespace mgt::config {
 
 struct Origin {
-  enum class Source { fallback, file, set, environment, derived };
+  enum class Source { fallback, file, set, derived };
   Source source = Source::fallback;
-  std::string file;  // as the user named it (of a default too); or the text after --set; or the variable's name; or the
-                     // keys it follows from
+  std::string file;  // as the user named it (of a default too); or the text after --set; or the keys it follows from
   int line = 0;      // 1-based, 0 where there is none
   int column = 0;
 
-  std::string text() const;   // "default", "lenet.yaml:3:5", "--set optimizer.lr=0.1", "environment MGT_DEVICES"
+  std::string text() const;   // "default", "lenet.yaml:3:5", "--set optimizer.lr=0.1"
   std::string place() const;  // for the front of a message: as text(), but a default is said to be in its file
 };
 
@@ -35,23 +35,28 @@ class Section {
   Section(std::string key, std::map<std::string, Setting> settings)
       : key_(std::move(key)), settings_(std::move(settings)) {}
 
-  const std::string& key() const { return key_; }
   const std::map<std::string, Setting>& settings() const { return settings_; }
-  bool has(const std::string& key) const;  // declared and with a value
-  const Origin& origin(const std::string& key) const;
+  bool has(const std::string& key) const;                // declared and with a value
+  const Setting& setting(const std::string& key) const;  // InternalError when it is not declared
+  const Origin& origin(const std::string& key) const { return setting(key).origin; }
 
-  // The value as its type; InternalError when the option was not declared as that type.
-  bool boolean(const std::string& key) const;
-  int64_t integer(const std::string& key) const;
+  // The value as its type; InternalError when the option was not declared as that type, or has no value.
+  bool boolean(const std::string& key) const { return value_as<bool>(key); }
+  int64_t integer(const std::string& key) const { return value_as<int64_t>(key); }
   double number(const std::string& key) const;  // integers count as numbers
-  const std::string& text(const std::string& key) const;
-  const std::vector<int64_t>& integers(const std::string& key) const;
-  const std::vector<double>& numbers(const std::string& key) const;
-  const std::vector<std::string>& texts(const std::string& key) const;
-  const DeviceRequest& devices(const std::string& key) const;
+  const std::string& text(const std::string& key) const { return value_as<std::string>(key); }
+  const std::vector<int64_t>& integers(const std::string& key) const { return value_as<std::vector<int64_t>>(key); }
+  const std::vector<double>& numbers(const std::string& key) const { return value_as<std::vector<double>>(key); }
+  const DeviceRequest& devices(const std::string& key) const { return value_as<DeviceRequest>(key); }
 
  private:
-  const Setting& setting(const std::string& key) const;
+  template <typename Type>
+  const Type& value_as(const std::string& key) const {
+    const Type* value = std::get_if<Type>(&setting(key).value);
+    require(value != nullptr, key_ + "." + key + " has a value of the type that is asked for");
+    return *value;
+  }
+
   std::string key_;  // "" for the top level
   std::map<std::string, Setting> settings_;
 };

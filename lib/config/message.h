@@ -4,10 +4,17 @@
 
 #include "config/config.h"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace mgt::config {
+
+bool is_control(unsigned char byte);       // C0 controls and DEL
+bool is_continuation(unsigned char byte);  // not the first byte of a UTF-8 character
+
+// The length of the longest front of `text` that is UTF-8.
+std::size_t well_formed_length(std::string_view text);
 
 // What the user wrote, fit for a message: cut between characters, without control characters or broken UTF-8.
 std::string printable(std::string_view text, std::size_t limit = 60);

@@ -25,9 +25,9 @@ struct DeviceRequest {
 
 // monostate: the option has no value (it is optional and was not given).
 using Value = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<int64_t>,
-                           std::vector<double>, std::vector<std::string>, DeviceRequest>;
+                           std::vector<double>, DeviceRequest>;
 
-enum class Kind { boolean, integer, number, text, integers, numbers, texts, devices };
+enum class Kind { boolean, integer, number, text, integers, numbers, devices };
 
 // Bounds that every number of the option keeps (each element of a list). `above` and `below` are exclusive.
 struct Bounds {

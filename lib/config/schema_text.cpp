@@ -69,8 +69,6 @@ Json type_schema(const Option& option) {
       return list_schema(option, number_schema("integer", option.bounds));
     case Kind::numbers:
       return list_schema(option, number_schema("number", option.bounds));
-    case Kind::texts:
-      return list_schema(option, text_schema(option.choices));
     case Kind::devices:
       return devices_schema(option.bounds);
   }

@@ -17,17 +17,8 @@ namespace {
 constexpr double kLargestNumber = 1e30;  // fits into fp32, and so do products with it that are not absurd
 
 std::string described(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::scalar:
-      return node.quoted ? "the quoted text " + in_quotes(node.text) : in_quotes(node.text);
-    case Node::Kind::list:
-      return "a list";
-    case Node::Kind::map:
-      return "a map";
-    case Node::Kind::null:
-      return "nothing";
-  }
-  return {};
+  if (node.kind == Node::Kind::scalar) return (node.quoted ? "the quoted text " : "") + in_quotes(node.text);
+  return node.kind == Node::Kind::list ? "a list" : "a map";
 }
 
 [[noreturn]] void fail_type(const Node& node, const std::string& key, const std::string& wanted_text) {
@@ -82,8 +73,8 @@ bool boolean_of(const Option& option, const Node& node, const std::string& key) 
   return text == "true";
 }
 
-std::string choice_of(const Option& option, const Node& node, const std::string& key, const std::string& wanted_text) {
-  const std::string& text = text_of(node, key, wanted_text);
+std::string choice_of(const Option& option, const Node& node, const std::string& key) {
+  const std::string& text = text_of(node, key, wanted(option));
   const auto& choices = option.choices;
   if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end()) {
     fail(node.origin, key,
@@ -92,14 +83,17 @@ std::string choice_of(const Option& option, const Node& node, const std::string&
   return text;
 }
 
-template <typename Element, typename Convert>
-std::vector<Element> list_of(const Option& option, const Node& node, const std::string& key, Convert convert) {
+template <typename Number>
+std::vector<Number> list_of(const Option& option, const Node& node, const std::string& key, Kind element) {
   if (node.kind != Node::Kind::list) fail_type(node, key, wanted(option));
   if (option.length && node.children.size() != *option.length) {
     fail(node.origin, key, concat("must be ", wanted(option), "; this list has ", node.children.size()));
   }
-  std::vector<Element> values;
-  for (const Node& child : node.children) values.push_back(convert(child));
+  const std::string wanted_element = wanted({.kind = element});
+  std::vector<Number> values;
+  for (const Node& child : node.children) {
+    values.push_back(number_of<Number>(child, key, option.bounds, wanted_element));
+  }
   return values;
 }
 
@@ -158,11 +152,7 @@ DeviceRequest devices_of(const Option& option, const Node& node, const std::stri
 Node map_of(const SectionSpec& section, const Node& node) {
   if (node.kind == Node::Kind::map) return node;
   if (node.kind != Node::Kind::scalar || section.main_key.empty()) fail_type(node, section.key, "a map of keys");
-  Node map;
-  map.kind = Node::Kind::map;
-  map.origin = node.origin;
-  map.key = node.key;
-  map.key_origin = node.key_origin;
+  Node map{.kind = Node::Kind::map, .origin = node.origin, .key = node.key, .key_origin = node.key_origin};
   map.children = {node};
   map.children.front().key = section.main_key;
   map.children.front().key_origin = node.origin;
@@ -175,10 +165,6 @@ const std::string& text_of(const Node& node, const std::string& key, const std::
 }
 
 Value value_of(const Option& option, const Node& node, const std::string& key) {
-  const std::string element = wanted_element(option.kind);
-  const auto integer = [&](const Node& child) { return number_of<int64_t>(child, key, option.bounds, element); };
-  const auto number = [&](const Node& child) { return number_of<double>(child, key, option.bounds, element); };
-  const auto text = [&](const Node& child) { return choice_of(option, child, key, element); };
   switch (option.kind) {
     case Kind::boolean:
       return boolean_of(option, node, key);
@@ -187,13 +173,11 @@ Value value_of(const Option& option, const Node& node, const std::string& key) {
     case Kind::number:
       return number_of<double>(node, key, option.bounds, wanted(option));
     case Kind::text:
-      return choice_of(option, node, key, wanted(option));
+      return choice_of(option, node, key);
     case Kind::integers:
-      return list_of<int64_t>(option, node, key, integer);
+      return list_of<int64_t>(option, node, key, Kind::integer);
     case Kind::numbers:
-      return list_of<double>(option, node, key, number);
-    case Kind::texts:
-      return list_of<std::string>(option, node, key, text);
+      return list_of<double>(option, node, key, Kind::number);
     case Kind::devices:
       return devices_of(option, node, key);
   }

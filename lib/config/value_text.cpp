@@ -19,10 +19,8 @@ std::string bound_text(double bound) {
   return shortest(bound);
 }
 
-std::string list_of(const Option& option, const std::string& elements) {
-  const std::string count = option.length ? concat(*option.length, " ") : "";
-  const std::string choices = option.choices.empty() ? "" : " out of " + join(option.choices);
-  return "a list of " + count + elements + choices;
+std::string list_text(const Option& option, const std::string& elements) {
+  return concat("a list of ", option.length ? concat(*option.length, " ") : "", elements);
 }
 
 // Words that some YAML reader takes for something other than text.
@@ -73,17 +71,6 @@ struct ToYaml {
 
 }  // namespace
 
-std::string wanted_element(Kind kind) {
-  switch (kind) {
-    case Kind::integers:
-      return "a whole number";
-    case Kind::numbers:
-      return "a number";
-    default:
-      return "text";
-  }
-}
-
 std::string wanted(const Option& option) {
   switch (option.kind) {
     case Kind::boolean:
@@ -95,11 +82,9 @@ std::string wanted(const Option& option) {
     case Kind::text:
       return option.choices.empty() ? "text" : "one of " + join(option.choices);
     case Kind::integers:
-      return list_of(option, "whole numbers");
+      return list_text(option, "whole numbers");
     case Kind::numbers:
-      return list_of(option, "numbers");
-    case Kind::texts:
-      return list_of(option, "texts");
+      return list_text(option, "numbers");
     case Kind::devices:
       return "auto, a count, or a list of names such as [cuda:0, cuda:1]";
   }

@@ -9,7 +9,6 @@ namespace mgt::config {
 
 // What the option wants: "a whole number", "one of fp32, fp64", "a list of 2 numbers".
 std::string wanted(const Option& option);
-std::string wanted_element(Kind kind);  // of a list's kind: "a whole number"
 
 // "at least 0 and below 1", "from 1 to 3"; empty without bounds.
 std::string range_text(const Bounds& bounds);

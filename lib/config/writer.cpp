@@ -1,8 +1,8 @@
 #include "config/writer.h"
 
+#include "config/message.h"
 #include "config/schema_lookup.h"
 #include "config/value_text.h"
-#include "config/yaml_text.h"
 
 #include <algorithm>
 

@@ -1,7 +1,6 @@
 #include "config/yaml.h"
 
 #include "config/message.h"
-#include "config/yaml_text.h"
 #include "core/text.h"
 
 #include <yaml-cpp/eventhandler.h>
@@ -10,6 +9,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <iomanip>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -20,8 +20,54 @@ namespace {
 constexpr std::size_t kDeepest = 16;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
+// `base` with the place inside its file; a value of --set has no lines.
+Origin origin_at(const Origin& base, int line, int column) {
+  Origin origin = base;
+  if (base.source == Origin::Source::file) {
+    origin.line = line;
+    origin.column = column;
+  }
+  return origin;
+}
+
 Origin origin_of(const Origin& base, const YAML::Mark& mark) {
   return mark.is_null() ? base : origin_at(base, mark.line + 1, mark.column + 1);
+}
+
+std::string hexadecimal(char byte) {
+  std::ostringstream out;
+  out << "0x" << std::hex << std::uppercase << std::setw(2) << std::setfill('0')
+      << static_cast<unsigned>(static_cast<unsigned char>(byte));
+  return out.str();
+}
+
+void check_line(std::string_view line, const Origin& base, int number) {
+  const auto origin = [&](std::size_t index) { return origin_at(base, number, static_cast<int>(index) + 1); };
+  const std::size_t broken = well_formed_length(line);
+  if (broken < line.size()) {
+    fail(origin(broken), "", concat("byte ", hexadecimal(line[broken]), " is not UTF-8; write the text as UTF-8"));
+  }
+  for (std::size_t index = 0; index < line.size(); ++index) {
+    if (line[index] != '\t' && is_control(static_cast<unsigned char>(line[index]))) {
+      fail(origin(index), "", concat("control character ", hexadecimal(line[index]), " in the text; remove it"));
+    }
+  }
+  const std::size_t content = line.find_first_not_of(" \t");
+  const std::size_t tab = line.find('\t');
+  if (content != std::string_view::npos && line[content] != '#' && tab < content) {
+    fail(origin(tab), "", "a tab as indentation; indent with spaces");
+  }
+}
+
+// ConfigError when the text is no UTF-8, holds a control character, or a line is indented with a tab.
+void check_text(std::string_view text, const Origin& base) {
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (end != std::string_view::npos && !line.empty() && line.back() == '\r') line.remove_suffix(1);
+    check_line(line, base, number);
+  }
 }
 
 // Builds the tree from the parser's events. The parser reports a list or map before it descends into it, so refusing
