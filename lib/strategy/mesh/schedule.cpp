@@ -27,15 +27,15 @@ std::vector<Action> one_by_one(const std::vector<Action>& forwards, const std::v
 }
 
 // Interleaving takes the pieces in rounds of as many as there are stages, or a few more where they do not divide them.
-std::vector<Range> rounds_of(const Pipeline& pipeline, int64_t pieces) {
-  const bool several = pipeline.order == Order::interleaved;
-  return split_all(pieces, several ? std::max<int64_t>(1, pieces / pipeline.stages) : 1);
+int64_t rounds_of(const Pipeline& pipeline, int64_t pieces) {
+  return pipeline.order == Order::interleaved ? std::max<int64_t>(1, pieces / pipeline.stages) : 1;
 }
 
 // The pieces of a round pass through all chunks before the next round.
-std::vector<Action> in_rounds(const std::vector<Range>& rounds, int64_t chunks, Kind kind) {
+std::vector<Action> in_rounds(int64_t rounds, int64_t pieces, int64_t chunks, Kind kind) {
   std::vector<Action> actions;
-  for (const Range& round : rounds) {
+  for (int64_t index = 0; index < rounds; ++index) {
+    const Range round = split(pieces, rounds, index);
     for (int64_t turn = 0; turn < chunks; ++turn) {
       const int64_t chunk = kind == Kind::forward ? turn : chunks - 1 - turn;
       for (int64_t piece = round.begin; piece < round.end; ++piece) actions.push_back({kind, chunk, piece});
@@ -118,10 +118,11 @@ int64_t length_of(const std::vector<std::vector<Timed>>& timeline) {
 }  // namespace
 
 std::vector<Action> actions_of(const Pipeline& pipeline, int64_t stage, int64_t pieces) {
-  const std::vector<Range> rounds = rounds_of(pipeline, pieces);
-  return one_by_one(in_rounds(rounds, pipeline.chunks, Kind::forward),
-                    in_rounds(rounds, pipeline.chunks, Kind::backward),
-                    std::min(warm_up(pipeline, stage, rounds.front().size()), pieces * pipeline.chunks - 1));
+  const int64_t rounds = rounds_of(pipeline, pieces);
+  const int64_t first_round = split(pieces, rounds, 0).size();
+  return one_by_one(in_rounds(rounds, pieces, pipeline.chunks, Kind::forward),
+                    in_rounds(rounds, pieces, pipeline.chunks, Kind::backward),
+                    std::min(warm_up(pipeline, stage, first_round), pieces * pipeline.chunks - 1));
 }
 
 int64_t pieces_in_flight(const std::vector<Action>& actions) {

@@ -9,6 +9,10 @@
 namespace mgt::strategy {
 namespace {
 
+// Gloo carries a message once the receiver has asked for it: so a stage asks while the action before is computed. NCCL
+// carries a pair's messages in the order in which they were started, and a receive that is early would hold up a send.
+std::size_t actions_ahead(at::Device device) { return device.is_cpu() ? 1 : 0; }
+
 // Stages begin with parts of one model: all ranks take the first one's seed.
 uint64_t common_seed(const Context& context, comm::Communicator& world) {
   at::Tensor seed = at::full({1}, static_cast<int64_t>(context.seed), at::kLong).to(context.devices.front());
@@ -56,10 +60,17 @@ Stage::Stage(const Context& context, const Sharing& sharing, const Pipeline& pip
 double Stage::train(const data::Batch& own, int64_t samples, const Pieces& pieces) {
   const int64_t count = pieces.count(samples);
   losses_.assign(static_cast<std::size_t>(count), 0);
+  std::vector<data::Batch> rows;  // by piece
+  for (int64_t piece = 0; piece < count; ++piece) rows.push_back(pieces.piece(own, samples, piece));
   for (const auto& model : chunks_) model->begin_step();
-  for (const Action& action : actions_of(pipeline_, axes_.stage(), count)) {
+  const std::vector<Action> actions = actions_of(pipeline_, axes_.stage(), count);
+  std::size_t asked = 0, until = actions_ahead(options_.device());
+  for (const Action& action : actions) {
+    for (++until; asked < std::min(until, actions.size()); ++asked) {
+      ask(rows[static_cast<std::size_t>(actions[asked].piece)], actions[asked]);
+    }
     if (action.kind == Action::Kind::forward)
-      forward(pieces.piece(own, samples, action.piece), samples, action, pieces.statistics_follow(action.piece));
+      forward(rows[static_cast<std::size_t>(action.piece)], samples, action, pieces.statistics_follow(action.piece));
     else
       backward(action, /*last=*/action.piece == count - 1);
   }
@@ -71,12 +82,12 @@ double Stage::train(const data::Batch& own, int64_t samples, const Pieces& piece
 void Stage::forward(const data::Batch& rows, int64_t samples, const Action& action, bool statistics_follow) {
   SharedModel& model = chunk(action.chunk);
   const int64_t part = part_of(action.chunk);
-  if (rows.size() == 0 && !model.joins_others()) {
+  if (passes(rows, action)) {
     model.pass_forward();
     return;
   }
   Flow flow;
-  const at::Tensor input = input_of(rows, part);
+  const at::Tensor input = part == 0 ? rows.inputs : receive();
   if (part > 0) flow.input = input.set_requires_grad(true);
   flow.output = model.forward(input, model.training(statistics_follow));
   if (is_last_part(part)) {
@@ -101,8 +112,7 @@ void Stage::backward(const Action& action, bool last) {
   }
   Flow flow = std::move(found->second);
   flows_.erase(found);
-  const at::Tensor gradient =
-      is_last_part(part) ? at::Tensor() : receive(axes_.gradients(), part + 1, flow.output.sizes());
+  const at::Tensor gradient = is_last_part(part) ? at::Tensor() : receive();
   if (flow.output.requires_grad()) flow.output.backward(gradient);
   model.end_backward();
   if (flow.input.defined()) send(axes_.gradients(), flow.input.grad(), part - 1);
@@ -118,7 +128,8 @@ EvalCounts Stage::evaluate(const data::Batch& own) {
       chunk(index).pass_forward();
       continue;
     }
-    const at::Tensor output = chunk(index).forward(input_of(own, part), chunk(index).evaluating());
+    ask(own, {Action::Kind::forward, index, 0});
+    const at::Tensor output = chunk(index).forward(part == 0 ? own.inputs : receive(), chunk(index).evaluating());
     if (!is_last_part(part))
       send(axes_.activations(), output, part + 1);
     else
@@ -129,19 +140,32 @@ EvalCounts Stage::evaluate(const data::Batch& own) {
   return counts;
 }
 
-at::Tensor Stage::input_of(const data::Batch& rows, int64_t part) {
-  if (part == 0) return rows.inputs;
-  model::Shape shape = shapes_[static_cast<std::size_t>(cut_[static_cast<std::size_t>(part)].begin - 1)];
-  shape.insert(shape.begin(), rows.size());
-  return receive(axes_.activations(), part - 1, shape);
+bool Stage::passes(const data::Batch& rows, const Action& action) const {
+  return rows.size() == 0 && !chunks_[static_cast<std::size_t>(action.chunk)]->joins_others();
 }
 
-at::Tensor Stage::receive(comm::Communicator& lane, int64_t from_part, at::IntArrayRef shape) {
-  at::Tensor tensor = at::empty(shape, options_);
-  if (tensor.numel() == 0) return tensor;
+// Begins to receive what the action needs of another stage.
+void Stage::ask(const data::Batch& rows, const Action& action) {
+  const int64_t part = part_of(action.chunk);
+  const bool forward = action.kind == Action::Kind::forward;
+  if (passes(rows, action) || (forward ? part == 0 : is_last_part(part))) return;
+  const Range blocks = cut_[static_cast<std::size_t>(part)];
+  model::Shape shape = shapes_[static_cast<std::size_t>((forward ? blocks.begin : blocks.end) - 1)];
+  shape.insert(shape.begin(), rows.size());
+  Message message{.work = {}, .tensor = at::empty(shape, options_)};
   const Timer timer(idle_s_);
-  lane.recv(tensor, from_part % axes_.stages()).wait();
-  return tensor;
+  comm::Communicator& lane = forward ? axes_.activations() : axes_.gradients();
+  const int64_t from_part = forward ? part - 1 : part + 1;
+  if (message.tensor.numel() > 0) message.work = lane.recv(message.tensor, from_part % axes_.stages());
+  asked_.push_back(std::move(message));
+}
+
+at::Tensor Stage::receive() {
+  const Timer timer(idle_s_);
+  Message message = std::move(asked_.front());
+  asked_.pop_front();
+  if (message.work) message.work->wait();
+  return message.tensor;
 }
 
 // Sent tensors are kept until the end of the step. To wait for one earlier could be for ever: where chunks are taken
@@ -155,7 +179,7 @@ void Stage::send(comm::Communicator& lane, const at::Tensor& tensor, int64_t to_
 
 void Stage::wait_for_sent() {
   const Timer timer(idle_s_);
-  for (Sent& sent : sent_) sent.work.wait();
+  for (Message& sent : sent_) sent.work->wait();
   sent_.clear();
 }
 

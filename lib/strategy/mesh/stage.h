@@ -8,8 +8,10 @@
 #include "strategy/mesh/schedule.h"
 #include "strategy/mesh/shared_model.h"
 
+#include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,15 +39,16 @@ class Stage {
     at::Tensor input;   // a leaf whose gradient goes to the stage before; undefined in the first part
     at::Tensor output;  // of the last part: the loss
   };
-  struct Sent {
-    comm::Work work;
+  struct Message {
+    std::optional<comm::Work> work;  // none for an empty tensor
     at::Tensor tensor;
   };
 
   void forward(const data::Batch& rows, int64_t samples, const Action& action, bool statistics_follow);
   void backward(const Action& action, bool last);
-  at::Tensor input_of(const data::Batch& rows, int64_t part);
-  at::Tensor receive(comm::Communicator& lane, int64_t from_part, at::IntArrayRef shape);
+  bool passes(const data::Batch& rows, const Action& action) const;
+  void ask(const data::Batch& rows, const Action& action);
+  at::Tensor receive();
   void send(comm::Communicator& lane, const at::Tensor& tensor, int64_t to_part);
   void wait_for_sent();
   int64_t part_of(int64_t chunk) const { return chunk * axes_.stages() + axes_.stage(); }
@@ -60,7 +63,8 @@ class Stage {
   Axes& axes_;
   std::vector<std::unique_ptr<SharedModel>> chunks_;
   std::map<std::pair<int64_t, int64_t>, Flow> flows_;  // by chunk and piece
-  std::vector<Sent> sent_;                             // in this step
+  std::deque<Message> asked_;                          // of other stages, in the order of actions
+  std::vector<Message> sent_;                          // in this step
   std::vector<double> losses_;                         // of this step, by piece
   double idle_s_ = 0;
   int64_t most_in_flight_ = 0;
