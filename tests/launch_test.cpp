@@ -226,6 +226,32 @@ TEST_CASE("chunks without interleaving are refused at their place") {
   CHECK_FALSE(written.section("strategy").has("chunks"));
 }
 
+TEST_CASE("what the model or the devices do not allow is said at a key of the user's, with all cures and in grammar") {
+  const auto refusal = [](const std::string& text) { return message_of<ConfigError>([&] { check(config_of(text)); }); };
+  const std::string mlp = "model: {name: mlp, hidden: [8, 8]}\n";  // 3 blocks
+  const std::string two = "devices: [cpu:0, cpu:1]\n", four = "devices: [cpu:0, cpu:1, cpu:2, cpu:3]\n";
+  CHECK(refusal("model: lenet\n" + four + "strategy:\n  name: hybrid\n  tensor: 2\n  pipeline: 3\n") ==
+        "test.yaml:6:13: strategy.pipeline: strategy.data 1 x strategy.pipeline 3 x strategy.tensor 2 is 6, not the 4 "
+        "devices; data x pipeline x tensor that fit: 1x1x4, 1x2x2, 1x4x1, 2x1x2, 2x2x1, 4x1x1");
+  CHECK(contains(refusal(mlp + four + "strategy: {name: hybrid, tensor: 3}\n"), "test.yaml:3:34: strategy.tensor: "));
+  CHECK(contains(refusal(mlp + four + "strategy: {name: hybrid, tensor: 3}\n"),
+                 "fit: 1x1x4, 1x2x2, 2x1x2, 2x2x1, 4x1x1"));
+  CHECK(contains(refusal(mlp + two + "strategy: {name: pipeline, schedule: interleaved}\n"),
+                 "devices: 2 stages of 2 chunks are 4 parts for the 3 blocks of mlp; lower strategy.chunks from 2, its "
+                 "default, to 1, or use at most 1 stage"));
+  CHECK(contains(refusal(mlp + four + "strategy: {name: pipeline, schedule: interleaved, chunks: 2}\n"),
+                 "4 stages of 2 chunks are 8 parts for the 3 blocks of mlp; use at most 1 stage"));
+  CHECK(
+      contains(refusal(mlp + two + "strategy: {name: pipeline, stages: 4}\n"), "stages: 4 stages on 2 devices; leave"));
+  CHECK(contains(refusal(mlp + two + "strategy: {name: tensor, degree: 1}\n"), "degree: 1 slice on 2 devices; leave"));
+  CHECK(contains(refusal("model: {name: mlp, hidden: []}\n" + two + "strategy: pipeline\n"),
+                 "2 stages for the 1 block of mlp; use at most 1 stage"));
+  CHECK(contains(refusal(mlp + "devices: cpu\nstrategy: {name: pipeline, split: [1, 2]}\n"),
+                 "[1, 2] must be 1 number of blocks, 3 in all"));
+  CHECK(contains(refusal("model: {name: mlp, hidden: []}\n" + two + "strategy: layer_split\n"),
+                 "2 devices for the 1 block of mlp"));
+}
+
 TEST_CASE("of several failures the cause is told: not the collectives that failed because of it") {
   const Failure lost = {.rank = 0, .code = ExitCode::comm, .message = "lost", .collective = true};
   const Failure late = {.rank = 2, .code = ExitCode::comm, .message = "late", .collective = true};

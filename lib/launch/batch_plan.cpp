@@ -50,9 +50,9 @@ BatchPlan batch_plan(const config::Config& config, int64_t devices) {
   plan.pieces = std::min(plan.accumulate, rows);
   plan.micro_batch = divided_up(rows, plan.pieces);
   if (micro_batch && accumulate && plan.micro_batch != *micro_batch) {
-    config.error_at("micro_batch",
-                    concat(*micro_batch, " rows x accumulate ", *accumulate, " x ", counted(data_ranks, "data rank"),
-                           " is not batch_size ", plan.batch_size, "; leave one of the three out, and it follows"));
+    config.error_at("micro_batch", concat(counted(*micro_batch, "row"), " x accumulate ", *accumulate, " x ",
+                                          counted(data_ranks, "data rank"), " is not batch_size ", plan.batch_size,
+                                          "; leave one of the three out, and it follows"));
   }
   return plan;
 }

@@ -138,8 +138,8 @@ class Chooser {
     }
     if (shards % devices != 0) {
       config_.error_at("virtual_shards",
-                       concat(shards, " shards cannot be shared out evenly over ", counted(devices, "device"),
-                              "; use 1, 2, 4, ... devices, at most ", shards));
+                       concat(counted(shards, "shard"), " cannot be shared out evenly over ",
+                              counted(devices, "device"), "; use 1, 2, 4, ... devices, at most ", shards));
     }
     if (run_.threads.value_or(1) != 1) {
       config_.error_at("threads", "determinism: invariant computes with one thread a rank; leave it out");
@@ -147,9 +147,10 @@ class Chooser {
     const BatchPlan& batch = decision_.placement.batch;
     const int64_t rows = strategy::divided_up(batch.batch_size, shards);
     if (batch.is_asked && batch.micro_batch < rows) {
-      config_.error_at("virtual_shards", concat(shards, " shards of a batch of ", batch.batch_size, " have ", rows,
-                                                " rows, and by accumulate or micro_batch a rank holds at most ",
-                                                batch.micro_batch, "; raise virtual_shards"));
+      config_.error_at("virtual_shards",
+                       concat("each of ", counted(shards, "shard"), " of a batch of ", batch.batch_size, " has ",
+                              counted(rows, "row"), ", and by accumulate or micro_batch a rank holds at most ",
+                              batch.micro_batch, "; raise virtual_shards"));
     }
     const config::Section& model = config_.section("model");
     if (model.has("bn") && model.text("bn") == "sync") {
@@ -208,9 +209,9 @@ class Chooser {
     const BatchPlan& batch = decision_.placement.batch;
     const int64_t pieces = batch.pieces;
     if (pieces < batch.accumulate && !run_.invariant) {
-      decision_.warnings.push_back(concat(batch.accumulate, " pieces of a batch cannot be had from ", batch.batch_size,
-                                          " rows over ", counted(data_ranks(), "data rank"), ": ",
-                                          counted(pieces, "piece"), " of 1 row"));
+      decision_.warnings.push_back(
+          concat(batch.accumulate, " pieces of a batch cannot be had from ", counted(batch.batch_size, "row"), " over ",
+                 counted(data_ranks(), "data rank"), ": ", counted(pieces, "piece"), " of 1 row"));
     }
     if (pieces == 1 || !model.has("bn") || model.text("bn") != "sync") return;
     decision_.warnings.push_back(concat("model.bn: sync takes the statistics of each of the ", pieces,

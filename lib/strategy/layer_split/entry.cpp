@@ -18,16 +18,16 @@ namespace {
 void check_cut(const config::Config& config, const model::Model& model, int64_t devices) {
   const auto blocks = static_cast<int64_t>(model.blocks.size());
   if (devices > blocks) {
-    config.error_at("devices",
-                    concat(devices, " devices for the ", blocks, " blocks of ", model.name, "; use at most ", blocks));
+    config.error_at("devices", concat(counted(devices, "device"), " for the ", counted(blocks, "block"), " of ",
+                                      model.name, "; use at most ", blocks));
   }
   const config::Section& section = config.section("strategy");
   if (!section.has("split")) return;
   const std::vector<int64_t>& counts = section.integers("split");
   if (static_cast<int64_t>(counts.size()) != devices ||
       std::accumulate(counts.begin(), counts.end(), int64_t{0}) != blocks) {
-    config.error_at("strategy.split",
-                    concat("[", join(counts), "] must be ", devices, " numbers of blocks that add up to ", blocks));
+    config.error_at("strategy.split", concat("[", join(counts), "] must be ", counted(devices, "number"),
+                                             " of blocks, ", blocks, " in all"));
   }
 }
 

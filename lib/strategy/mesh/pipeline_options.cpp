@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "strategy/parts/balance.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace mgt::strategy {
@@ -11,6 +12,19 @@ namespace {
 constexpr int64_t kChunks = 2;  // of a stage, where the config does not say
 
 const config::Section& section_of(const config::Config& config) { return config.section("strategy"); }
+
+std::string too_many_parts(const config::Config& config, const model::Model& model, int64_t stages, int64_t chunks) {
+  const auto blocks = static_cast<int64_t>(model.blocks.size());
+  const int64_t most_stages = std::max<int64_t>(1, blocks / chunks), most_chunks = blocks / stages;
+  const std::string have = concat(" for the ", counted(blocks, "block"), " of ", model.name, "; ");
+  const std::string fewer = concat("use at most ", counted(most_stages, "stage"));
+  if (chunks == 1) return concat(counted(stages, "stage"), have, fewer);
+  const std::string whence = section_of(config).has("chunks") ? "" : ", its default,";
+  const std::string cure =
+      most_chunks == 0 ? "" : concat("lower strategy.chunks from ", chunks, whence, " to ", most_chunks, ", or ");
+  return concat(counted(stages, "stage"), " of ", counted(chunks, "chunk"), " are ", stages * chunks, " parts", have,
+                cure, fewer);
+}
 
 }  // namespace
 
@@ -65,18 +79,13 @@ std::vector<Range> cut_of(const config::Config& config) {
 void check_parts(const config::Config& config, const model::Model& model, int64_t stages, const std::string& key) {
   const auto blocks = static_cast<int64_t>(model.blocks.size());
   const int64_t chunks = pipeline_of(config, stages).chunks, parts = stages * chunks;
-  if (parts > blocks) {
-    const std::string what =
-        chunks > 1 ? concat(counted(stages, "stage"), " of ", counted(chunks, "chunk")) : counted(stages, "stage");
-    config.error_at(key, concat(what, " for the ", blocks, " blocks of ", model.name, "; ",
-                                blocks < chunks ? "lower strategy.chunks" : concat("use at most ", blocks / chunks)));
-  }
+  if (parts > blocks) config.error_at(key, too_many_parts(config, model, stages, chunks));
   if (!section_of(config).has("split")) return;
   const std::vector<int64_t>& counts = section_of(config).integers("split");
   if (static_cast<int64_t>(counts.size()) != parts ||
       std::accumulate(counts.begin(), counts.end(), int64_t{0}) != blocks) {
-    config.error_at("strategy.split",
-                    concat("[", join(counts), "] must be ", parts, " numbers of blocks that add up to ", blocks));
+    config.error_at("strategy.split", concat("[", join(counts), "] must be ", counted(parts, "number"), " of blocks, ",
+                                             blocks, " in all"));
   }
 }
 

@@ -13,7 +13,8 @@ void check_slices(const config::Config& config, const model::Model& model, int64
   }
   if (slices > most) {
     config.error_at(key, concat(slices, " slices of a layer of ", model.name, " with ", most,
-                                " channels or heads would leave some empty; use at most ", most));
+                                most == 1 ? " channel or head" : " channels or heads",
+                                " would leave some empty; use at most ", most));
   }
 }
 

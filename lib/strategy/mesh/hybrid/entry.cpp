@@ -1,6 +1,7 @@
 // Several ways to use devices at once, as degrees of a mesh: data x pipeline x tensor = devices, with ZeRO as a stage
 // on the data axis.
 #include "config/run.h"
+#include "core/error.h"
 #include "core/text.h"
 #include "strategy/mesh/mesh.h"
 #include "strategy/mesh/pipeline_options.h"
@@ -32,20 +33,59 @@ std::unique_ptr<Strategy> make(const Context& context) {
                     .cut = cut_of(context.config)});
 }
 
-void check_devices(const config::Config& config, const model::Model& model, const std::vector<std::string>& devices) {
-  const auto count = static_cast<int64_t>(devices.size());
-  const int64_t data = data_degree(config, count), pipeline = degree(config, "pipeline"),
-                tensor = degree(config, "tensor");
-  if (data * pipeline * tensor != count) {
-    config.error_at("strategy.data", concat(data, " x strategy.pipeline ", pipeline, " x strategy.tensor ", tensor,
-                                            " is ", data * pipeline * tensor, ", not the ", counted(count, "device")));
-  }
+void check_model(const config::Config& config, const model::Model& model, int64_t pipeline, int64_t tensor) {
   if (tensor > 1 && config::run_of(config).invariant) {
     config.error_at("determinism", concat("invariant is not possible with strategy.tensor ", tensor,
                                           ": sums within a layer depend on how it is cut; write tensor: 1"));
   }
   check_slices(config, model, tensor, "strategy.tensor");
   check_parts(config, model, pipeline, "strategy.pipeline");
+}
+
+bool fits(const config::Config& config, const model::Model& model, int64_t pipeline, int64_t tensor) {
+  try {
+    check_model(config, model, pipeline, tensor);
+    return true;
+  } catch (const ConfigError&) {
+    return false;
+  }
+}
+
+// "1x1x4, 1x2x2, ...": the degrees of so many devices that the model allows.
+std::string fitting(const config::Config& config, const model::Model& model, int64_t devices) {
+  constexpr std::size_t kMost = 12;
+  std::vector<std::string> degrees;
+  for (int64_t data = 1; data <= devices; ++data) {
+    for (int64_t pipeline = 1; data * pipeline <= devices; ++pipeline) {
+      const int64_t tensor = devices / (data * pipeline);
+      if (data * pipeline * tensor != devices || !fits(config, model, pipeline, tensor)) continue;
+      degrees.push_back(degrees.size() < kMost ? concat(data, "x", pipeline, "x", tensor) : "...");
+      if (degrees.size() > kMost) return join(degrees);
+    }
+  }
+  return degrees.empty() ? "none with this split" : join(degrees);
+}
+
+// The first degree that the user has given.
+std::string key_of_degrees(const config::Config& config) {
+  for (const std::string key : {"data", "pipeline", "tensor"}) {
+    const config::Section& section = config.section("strategy");
+    if (section.has(key) && section.origin(key).source != config::Origin::Source::fallback) return "strategy." + key;
+  }
+  return "strategy.name";
+}
+
+void check_devices(const config::Config& config, const model::Model& model, const std::vector<std::string>& devices) {
+  const auto count = static_cast<int64_t>(devices.size());
+  const int64_t data = data_degree(config, count), pipeline = degree(config, "pipeline"),
+                tensor = degree(config, "tensor");
+  if (data * pipeline * tensor != count) {
+    config.error_at(key_of_degrees(config),
+                    concat("strategy.data ", data, " x strategy.pipeline ", pipeline, " x strategy.tensor ", tensor,
+                           " is ", data * pipeline * tensor, ", not the ", counted(count, "device"),
+                           "; data x pipeline x tensor that fit: ", fitting(config, model, count)));
+  }
+  check_model(config, model, pipeline, tensor);
 }
 
 config::Option axis(const std::string& key, config::Value fallback, const std::string& help) {

@@ -17,11 +17,12 @@ void check_devices(const config::Config& config, const model::Model& model, cons
   const auto count = static_cast<int64_t>(devices.size());
   const config::Section& section = config.section("strategy");
   const int64_t stages = section.has("stages") ? section.integer("stages") : count;
-  check_parts(config, model, stages, section.has("stages") ? "strategy.stages" : "devices");
   if (stages != count) {
-    config.error_at("strategy.stages", concat(counted(stages, "stage"), " on ", counted(count, "device"),
-                                              "; give as many devices, or write strategy: {name: hybrid, data: ...}"));
+    config.error_at("strategy.stages",
+                    concat(counted(stages, "stage"), " on ", counted(count, "device"),
+                           "; leave it out, give as many devices, or write strategy: {name: hybrid, data: ...}"));
   }
+  check_parts(config, model, stages, section.has("stages") ? "strategy.stages" : "devices");
 }
 
 std::vector<config::Option> options() {

@@ -16,11 +16,12 @@ void check_devices(const config::Config& config, const model::Model& model, cons
   const auto count = static_cast<int64_t>(devices.size());
   const config::Section& section = config.section("strategy");
   const bool given = section.has("degree");
-  check_slices(config, model, given ? section.integer("degree") : count, given ? "strategy.degree" : "devices");
   if (given && section.integer("degree") != count) {
-    config.error_at("strategy.degree", concat(section.integer("degree"), " slices on ", counted(count, "device"),
-                                              "; give as many devices, or write strategy: {name: hybrid, data: ...}"));
+    config.error_at("strategy.degree",
+                    concat(counted(section.integer("degree"), "slice"), " on ", counted(count, "device"),
+                           "; leave it out, give as many devices, or write strategy: {name: hybrid, data: ...}"));
   }
+  check_slices(config, model, given ? section.integer("degree") : count, given ? "strategy.degree" : "devices");
 }
 
 }  // namespace
