@@ -40,11 +40,11 @@ std::string idx_bytes(std::vector<uint32_t> words, const std::string& values) {
 }
 
 std::string content_hash(const std::string& path) {
-  const auto source = open_bytes(real_file_system(), path);
+  ByteSource source(real_file_system(), path);
   std::vector<uint8_t> piece(1 << 20);
   Sha256 hash;
   for (int64_t count = 1; count > 0;) {
-    count = source->read(piece);
+    count = source.read(piece);
     hash.update(piece.data(), static_cast<std::size_t>(count));
   }
   return hash.hex();

@@ -5,10 +5,6 @@
 namespace mgt::data::idx {
 namespace {
 
-config::Option path_option(std::string key, std::string help) {
-  return config::text(std::move(key), {}, std::move(help));
-}
-
 void check(const config::Config& config) {
   const config::Section& section = config.section("data");
   for (const std::string key : {"images", "labels"}) {
@@ -33,10 +29,10 @@ extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "idx",
                 .summary = "labelled images in IDX files, plain or gzip",
-                .options = {path_option("images", "training images, unsigned bytes (N, H, W) or (N, C, H, W)"),
-                            path_option("labels", "training labels, unsigned bytes (N)"),
-                            path_option("test_images", "test images; absent: no evaluation"),
-                            path_option("test_labels", "test labels"),
+                .options = {config::text("images", {}, "training images, unsigned bytes (N, H, W) or (N, C, H, W)"),
+                            config::text("labels", {}, "training labels, unsigned bytes (N)"),
+                            config::text("test_images", {}, "test images; absent: no evaluation"),
+                            config::text("test_labels", {}, "test labels"),
                             config::integer("classes", 10, "number of classes; labels are 0 to classes - 1",
                                             {.at_least = 1})},
                 .check = check},

@@ -13,10 +13,6 @@ namespace {
 
 constexpr int64_t kMostNumbers = int64_t{1} << 32;
 
-config::Option count_option(std::string key, int64_t fallback, std::string help) {
-  return config::integer(std::move(key), fallback, std::move(help), {.at_least = 1});
-}
-
 void check(const config::Config& config) {
   const config::Section& section = config.section("data");
   for (const char* const width : {"features", "outputs"}) {
@@ -51,9 +47,9 @@ Splits load(const config::Section& section, const LoadContext& context) {
 extern const Entry entry;
 const Entry entry = {.variant = {.name = "random_rows",
                                  .summary = "uniform random inputs and targets in [0, 1), for regression; no test set",
-                                 .options = {count_option("rows", 100, "number of rows"),
-                                             count_option("features", 10, "inputs of a row"),
-                                             count_option("outputs", 10, "targets of a row")},
+                                 .options = {config::integer("rows", 100, "number of rows", {.at_least = 1}),
+                                             config::integer("features", 10, "inputs of a row", {.at_least = 1}),
+                                             config::integer("outputs", 10, "targets of a row", {.at_least = 1})},
                                  .check = check},
                      .load = load};
 
