@@ -48,23 +48,27 @@ class Adam final : public Optimizer {
   at::Tensor exp_avg_sq_;
 };
 
-}  // namespace
-
-std::vector<config::Option> adam_options(double weight_decay) {
-  using config::Kind;
-  return {{.key = "betas",
-           .kind = Kind::numbers,
-           .fallback = std::vector<double>{0.9, 0.999},
-           .help = "decay of the running mean and of the running square",
-           .bounds = {.at_least = 0, .below = 1},
-           .length = 2,
-           .examples = {std::vector<double>{0.8, 0.9}}},
-          config::number("eps", 1e-8, "added to the denominator", {.at_least = 0}, {1e-4}),
-          config::number("weight_decay", weight_decay, "decay of the parameters", {.at_least = 0}, {0.1})};
+template <Decay decay>
+std::unique_ptr<Optimizer> make_adam(const config::Section& section, const Subject& subject) {
+  return std::make_unique<Adam>(section, subject, decay);
 }
 
-std::unique_ptr<Optimizer> make_adam(const config::Section& section, const Subject& subject, Decay decay) {
-  return std::make_unique<Adam>(section, subject, decay);
+}  // namespace
+
+Entry adam_entry(const std::string& name, const std::string& summary, double weight_decay, Decay decay) {
+  return {.variant = {.name = name,
+                      .summary = summary,
+                      .options = {{.key = "betas",
+                                   .kind = config::Kind::numbers,
+                                   .fallback = std::vector<double>{0.9, 0.999},
+                                   .help = "decay of the running mean and of the running square",
+                                   .bounds = {.at_least = 0, .below = 1},
+                                   .length = 2,
+                                   .examples = {std::vector<double>{0.8, 0.9}}},
+                                  config::number("eps", 1e-8, "added to the denominator", {.at_least = 0}, {1e-4}),
+                                  config::number("weight_decay", weight_decay, "decay of the parameters",
+                                                 {.at_least = 0}, {0.1})}},
+          .make = decay == Decay::decoupled ? make_adam<Decay::decoupled> : make_adam<Decay::in_gradient>};
 }
 
 }  // namespace mgt::optim

@@ -8,7 +8,7 @@ namespace mgt::optim {
 
 enum class Decay { in_gradient, decoupled };  // Adam, AdamW
 
-std::vector<config::Option> adam_options(double weight_decay);
-std::unique_ptr<Optimizer> make_adam(const config::Section& section, const Subject& subject, Decay decay);
+// `weight_decay` is the default of that option.
+Entry adam_entry(const std::string& name, const std::string& summary, double weight_decay, Decay decay);
 
 }  // namespace mgt::optim

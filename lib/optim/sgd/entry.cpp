@@ -7,50 +7,47 @@
 namespace mgt::optim::sgd {
 namespace {
 
-struct Settings {
-  double momentum;
-  double dampening;
-  double weight_decay;
-  bool nesterov;
-};
-
 class Sgd final : public Optimizer {
  public:
-  Sgd(const Settings& settings, const Subject& subject) : settings_(settings), decaying_(subject.decaying) {
-    if (settings_.momentum > 0) momentum_ = at::zeros_like(subject.parameters);
+  Sgd(const config::Section& section, const Subject& subject)
+      : momentum_(section.number("momentum")),
+        dampening_(section.number("dampening")),
+        weight_decay_(section.number("weight_decay")),
+        nesterov_(section.boolean("nesterov")),
+        decaying_(subject.decaying) {
+    if (momentum_ > 0) velocity_ = at::zeros_like(subject.parameters);
   }
 
   void step(at::Tensor& parameters, at::Tensor& gradients, double lr, int64_t done) override {
-    add_decay(gradients, parameters, decaying_, settings_.weight_decay);
-    if (!momentum_.defined()) {
+    add_decay(gradients, parameters, decaying_, weight_decay_);
+    if (!velocity_.defined()) {
       parameters.add_(gradients, -lr);
       return;
     }
     // The first momentum is the gradient itself, without dampening.
-    momentum_.mul_(settings_.momentum).add_(gradients, done == 0 ? 1.0 : 1.0 - settings_.dampening);
-    if (settings_.nesterov)
-      parameters.add_(gradients.add_(momentum_, settings_.momentum), -lr);
+    velocity_.mul_(momentum_).add_(gradients, done == 0 ? 1.0 : 1.0 - dampening_);
+    if (nesterov_)
+      parameters.add_(gradients.add_(velocity_, momentum_), -lr);
     else
-      parameters.add_(momentum_, -lr);
+      parameters.add_(velocity_, -lr);
   }
 
   std::vector<StateTensor> state() override {
-    if (!momentum_.defined()) return {};
-    return {{"momentum", momentum_}};
+    if (!velocity_.defined()) return {};
+    return {{"momentum", velocity_}};
   }
 
  private:
-  Settings settings_;
+  double momentum_;
+  double dampening_;
+  double weight_decay_;
+  bool nesterov_;
   std::vector<Range> decaying_;
-  at::Tensor momentum_;
+  at::Tensor velocity_;
 };
 
 std::unique_ptr<Optimizer> make(const config::Section& section, const Subject& subject) {
-  return std::make_unique<Sgd>(Settings{.momentum = section.number("momentum"),
-                                        .dampening = section.number("dampening"),
-                                        .weight_decay = section.number("weight_decay"),
-                                        .nesterov = section.boolean("nesterov")},
-                               subject);
+  return std::make_unique<Sgd>(section, subject);
 }
 
 void check(const config::Config& config) {
