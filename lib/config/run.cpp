@@ -12,7 +12,6 @@ std::optional<int64_t> optional_integer(const Section& section, const std::strin
 }  // namespace
 
 std::vector<Option> run_options() {
-  const Run run;
   return {
       {.key = "devices",
        .kind = Kind::devices,
@@ -20,10 +19,8 @@ std::vector<Option> run_options() {
        .help = "Devices to train on: auto (every GPU, else the CPU), a count (0 is the CPU), or names; a number in a "
                "list is a GPU.",
        .bounds = {.at_least = 0, .at_most = 1024}},
-      boolean("devices_strict", run.devices_strict,
-              "A device that is not there is an error, not a CPU rank in its place."),
-      integer("batch_size", run.batch_size, "Samples of one optimizer step, over all ranks.",
-              {.at_least = 1, .at_most = kMany}),
+      boolean("devices_strict", false, "A device that is not there is an error, not a CPU rank in its place."),
+      integer("batch_size", 256, "Samples of one optimizer step, over all ranks.", {.at_least = 1, .at_most = kMany}),
       integer("accumulate", {},
               "Pieces that each rank takes its part of a batch in, one after another; absent: 1, or as micro_batch "
               "says.",
@@ -31,15 +28,15 @@ std::vector<Option> run_options() {
       integer("micro_batch", {},
               "The largest number of samples that a rank holds at once; absent: batch_size / ranks / accumulate.",
               {.at_least = 1, .at_most = kMany}),
-      integer("epochs", run.epochs, "Passes over the training set.", {.at_least = 1, .at_most = kMany}),
+      integer("epochs", 10, "Passes over the training set.", {.at_least = 1, .at_most = kMany}),
       integer("max_steps", {}, "Stop after so many optimizer steps.", {.at_least = 1}),
       integer("seed", 0, "Seed of everything random.", {.at_least = 0}),
-      boolean("shuffle", run.shuffle, "A new order of the samples in each epoch; false: the order of the file."),
+      boolean("shuffle", true, "A new order of the samples in each epoch; false: the order of the file."),
       text("precision", "fp32", "Type of weights and arithmetic.", {"fp32", "fp64"}),
       text("determinism", "repeatable",
            "repeatable: the same config gives the same bits again; invariant: also on other numbers of devices.",
            {"repeatable", "invariant"}),
-      integer("virtual_shards", run.virtual_shards,
+      integer("virtual_shards", 4,
               "Parts that determinism: invariant cuts each batch into, a power of two that the devices divide; a rank "
               "takes its own one after another, in place of accumulate's pieces.",
               {.at_least = 1, .at_most = 1024}),
@@ -53,7 +50,6 @@ std::vector<Option> run_options() {
 }
 
 SectionSpec comm_section() {
-  const Run run;
   return {.key = "comm",
           .summary = "How ranks talk to each other.",
           .main_key = "backend",
@@ -61,7 +57,7 @@ SectionSpec comm_section() {
               text("backend", "auto",
                    "Library of the collectives; auto: local between threads, nccl on GPUs, gloo otherwise.",
                    {"auto", "local", "gloo", "nccl"}),
-              number("timeout", run.comm_timeout_s, "Seconds after which a silent rank ends the run with an error.",
+              number("timeout", 30, "Seconds after which a silent rank ends the run with an error.",
                      {.at_most = 86400, .above = 0}),
               text("algorithm", "auto",
                    "How reductions and gathers move over gloo and local: by the library, by own messages around a "
@@ -72,44 +68,39 @@ SectionSpec comm_section() {
 }
 
 SectionSpec log_section() {
-  const Run run;
-  return {
-      .key = "log",
-      .summary = "What is said while training.",
-      .main_key = "level",
-      .options = {
-          text("language", run.language, "Language of the last line.", {"en", "zh"}),
-          text("level", run.log_level, "The least important messages that are shown.", {"debug", "info", "warning"}),
-          integer("every_steps", run.log_every_steps, "A metrics record every so many steps; 0: one per epoch.",
-                  {.at_least = 0}),
-      }};
+  return {.key = "log",
+          .summary = "What is said while training.",
+          .main_key = "level",
+          .options = {
+              text("language", "en", "Language of the last line.", {"en", "zh"}),
+              text("level", "info", "The least important messages that are shown.", {"debug", "info", "warning"}),
+              integer("every_steps", 0, "A metrics record every so many steps; 0: one per epoch.", {.at_least = 0}),
+          }};
 }
 
 Run run_of(const Config& config) {
   const Section& top = config.top();
   const Section& comm = config.section("comm");
   const Section& log = config.section("log");
-  Run run;
-  run.devices = top.devices("devices");
-  run.devices_strict = top.boolean("devices_strict");
-  run.batch_size = top.integer("batch_size");
-  run.epochs = top.integer("epochs");
-  run.max_steps = optional_integer(top, "max_steps");
-  run.seed = static_cast<uint64_t>(top.integer("seed"));
-  run.shuffle = top.boolean("shuffle");
-  run.precision = top.text("precision") == "fp64" ? Precision::fp64 : Precision::fp32;
-  run.invariant = top.text("determinism") == "invariant";
-  run.virtual_shards = top.integer("virtual_shards");
-  run.threads = optional_integer(top, "threads");
-  run.launch = top.text("launch") == "threads" ? Launch::threads : Launch::processes;
-  if (top.has("init")) run.init = top.text("init");
-  run.comm_backend = comm.text("backend");
-  run.comm_timeout_s = comm.number("timeout");
-  run.comm_algorithm = comm.text("algorithm");
-  run.language = log.text("language");
-  run.log_level = log.text("level");
-  run.log_every_steps = log.integer("every_steps");
-  return run;
+  return {.devices = top.devices("devices"),
+          .devices_strict = top.boolean("devices_strict"),
+          .batch_size = top.integer("batch_size"),
+          .epochs = top.integer("epochs"),
+          .max_steps = optional_integer(top, "max_steps"),
+          .seed = static_cast<uint64_t>(top.integer("seed")),
+          .shuffle = top.boolean("shuffle"),
+          .precision = top.text("precision") == "fp64" ? Precision::fp64 : Precision::fp32,
+          .invariant = top.text("determinism") == "invariant",
+          .virtual_shards = top.integer("virtual_shards"),
+          .threads = optional_integer(top, "threads"),
+          .launch = top.text("launch") == "threads" ? Launch::threads : Launch::processes,
+          .init = top.has("init") ? std::optional(top.text("init")) : std::nullopt,
+          .comm_backend = comm.text("backend"),
+          .comm_timeout_s = comm.number("timeout"),
+          .comm_algorithm = comm.text("algorithm"),
+          .language = log.text("language"),
+          .log_level = log.text("level"),
+          .log_every_steps = log.integer("every_steps")};
 }
 
 }  // namespace mgt::config

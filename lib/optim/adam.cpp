@@ -1,7 +1,5 @@
 #include "optim/adam.h"
 
-#include "optim/decay.h"
-
 #include "torch_pch.h"
 
 #include <cmath>

@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,5 +36,11 @@ class Optimizer {
   virtual void step(at::Tensor& parameters, at::Tensor& gradients, double lr, int64_t done) = 0;
   virtual std::vector<StateTensor> state() { return {}; }
 };
+
+// Weight decay over the elements that it acts on: gradients += decay * parameters
+void add_decay(at::Tensor& gradients, const at::Tensor& parameters, std::span<const Range> decaying, double decay);
+
+// The same apart from the gradients: parameters *= 1 - share
+void shrink(at::Tensor& parameters, std::span<const Range> decaying, double share);
 
 }  // namespace mgt::optim

@@ -1,5 +1,4 @@
 // Stochastic gradient descent with momentum, dampening, Nesterov and weight decay; the formulas of torch.optim.SGD.
-#include "optim/decay.h"
 #include "optim/entry.h"
 
 #include "torch_pch.h"

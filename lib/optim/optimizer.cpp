@@ -1,4 +1,4 @@
-#include "optim/decay.h"
+#include "optim/optimizer.h"
 
 #include "torch_pch.h"
 
