@@ -2,8 +2,10 @@
 // training, else with the exit code that `mgt train` would end with for the first trouble that does.
 #include "comm/device.h"
 #include "config/reader.h"
+#include "core/file_system.h"
 #include "core/text.h"
 #include "data/entry.h"
+#include "launch/placement.h"
 #include "launch/rank.h"
 #include "machine.h"
 #include "program.h"
@@ -12,10 +14,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdlib>
 #include <iomanip>
 #include <iostream>
-#include <sstream>
 
 namespace mgt {
 namespace {
@@ -36,20 +36,10 @@ class Findings {
   ExitCode code_ = ExitCode::done;
 };
 
-std::string gibibytes(int64_t bytes) {
-  std::ostringstream out;
-  out << std::fixed << std::setprecision(1) << static_cast<double>(bytes) / (1 << 30) << " GiB";
-  return out.str();
-}
+std::string gibibytes(int64_t bytes) { return fixed(static_cast<double>(bytes) / (1 << 30), 1) + " GiB"; }
 
 std::string space_text(const Space& space) {
   return concat(gibibytes(space.free_bytes), " free of ", gibibytes(space.total_bytes));
-}
-
-std::string cache_folder() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  return cache != nullptr && *cache != '\0' ? std::string(cache) + "/mgt" : concat(home ? home : "", "/.cache/mgt");
 }
 
 void tell_versions(Findings& findings) {
@@ -76,7 +66,7 @@ void tell_gpus(Findings& findings) {
 
 void tell_machine(Findings& findings) {
   findings.tell("CPU", cpu_model());
-  findings.tell("cores", concat(cores(), " (threads of all ranks together)"));
+  findings.tell("cores", concat(launch::usable_cores(), " (threads of all ranks together)"));
   tell_gpus(findings);
   findings.tell("memory", space_text(memory()));
   findings.tell("/dev/shm", space_text(disk("/dev/shm")));

@@ -1,14 +1,12 @@
 #include "machine.h"
 
 #include <arpa/inet.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <fstream>
-#include <thread>
 
 namespace mgt {
 namespace {
@@ -50,13 +48,6 @@ class Socket {
 std::string cpu_model() {
   const std::string model = proc_field("/proc/cpuinfo", "model name");
   return model.empty() ? "unknown" : model;
-}
-
-int64_t cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return std::thread::hardware_concurrency();
-  return CPU_COUNT(&allowed);
 }
 
 Space memory() { return {memory_field("MemTotal"), memory_field("MemAvailable")}; }

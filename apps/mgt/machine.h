@@ -7,7 +7,6 @@
 namespace mgt {
 
 std::string cpu_model();
-int64_t cores();  // that this process may run on
 
 struct Space {
   int64_t total_bytes = 0;

@@ -3,6 +3,7 @@
 #include "config/run.h"
 #include "config/writer.h"
 #include "core/sha256.h"
+#include "launch/placement.h"
 #include "launch/rank.h"
 #include "machine.h"
 
@@ -39,7 +40,7 @@ report::RunFacts facts_of(const Program& program, const config::Config& config, 
           .mgt_version = mgt_version(),
           .libtorch_version = libtorch_version(),
           .cpu_model = cpu_model(),
-          .cores = cores(),
+          .cores = launch::usable_cores(),
           .seed = run.seed,
           .command = command,
           .working_directory = std::filesystem::current_path().string(),

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -105,6 +106,13 @@ class RealFileSystem final : public FileSystem {
 FileSystem& real_file_system() {
   static RealFileSystem instance;
   return instance;
+}
+
+std::string cache_folder() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  if (cache != nullptr && *cache != '\0') return std::string(cache) + "/mgt";
+  return std::string(home != nullptr ? home : "") + "/.cache/mgt";
 }
 
 }  // namespace mgt

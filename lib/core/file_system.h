@@ -29,4 +29,7 @@ class FileSystem {
 
 FileSystem& real_file_system();
 
+// Where this program may keep things for the user: $XDG_CACHE_HOME/mgt, else ~/.cache/mgt.
+std::string cache_folder();
+
 }  // namespace mgt

@@ -43,6 +43,9 @@ std::string shortened(std::string_view text, std::size_t limit = 60);
 // Three significant digits, for people: 2.3e-15.
 std::string brief(double value);
 
+// With `digits` decimals: 0.72.
+std::string fixed(double value, int digits);
+
 // The shortest decimal that reads back to the same double: 0.1, 1e-08, 2.285679107323412.
 std::string shortest(double value);
 

@@ -242,14 +242,13 @@ bool may_need_gpu(const config::DeviceRequest& request) {
   return request.automatic || request.count > 0 || std::ranges::any_of(request.names, is_gpu);
 }
 
-// Those that the scheduler lets this process run on, which may be fewer than the machine has.
+}  // namespace
+
 int64_t usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
-
-}  // namespace
 
 Decision decide(const config::Config& config, const Machine& machine) { return Chooser(config, machine).decide(); }
 

@@ -23,6 +23,9 @@ struct Decision {
 // What `place` looks at. Asks the driver only where the config may need a GPU: it takes a moment to answer.
 Machine this_machine(const config::Config& config);
 
+// Those that the scheduler lets this process run on, which may be fewer than the machine has.
+int64_t usable_cores();
+
 Decision decide(const config::Config& config, const Machine& machine);
 
 }  // namespace mgt::launch

@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
 #include <numeric>
 
 namespace mgt::launch {
@@ -30,11 +29,7 @@ namespace {
 using strategy::Ranks;
 
 // "1032544", "35.2"
-std::string number_text(double value) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(std::floor(value) == value ? 0 : 1) << value;
-  return text.str();
-}
+std::string number_text(double value) { return fixed(value, std::floor(value) == value ? 0 : 1); }
 
 // "1032544 bytes", or where ranks differ "1032544 bytes (by rank: 516480, 1032544)".
 std::string note_text(const strategy::Note& note, const std::vector<double>& by_rank) {

@@ -4,17 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <iomanip>
-#include <sstream>
 
 namespace mgt::report {
 namespace {
-
-std::string fixed(double value, int digits) {
-  std::ostringstream out;
-  out << std::fixed << std::setprecision(digits) << value;
-  return out.str();
-}
 
 // 129068 as "129,068"; for counts, which are not negative.
 std::string grouped(int64_t count) {

@@ -5,7 +5,6 @@
 #include "data/idx.h"
 
 #include <array>
-#include <cstdlib>
 
 namespace mgt::data::fashion_mnist {
 namespace {
@@ -15,19 +14,9 @@ constexpr const char* kDebianFolder = "/usr/share/datasets/fashion-mnist";  // o
 constexpr std::array<const char*, 4> kFiles = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                                "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
 
-std::string environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-std::string cache_folder() {
-  const std::string cache = environment("XDG_CACHE_HOME");
-  return (cache.empty() ? environment("HOME") + "/.cache" : cache) + "/mgt/data/fashion-mnist";
-}
-
 std::vector<std::string> folders(const config::Section& section) {
   if (section.has("dir")) return {section.text("dir")};
-  return {kDebianFolder, cache_folder()};
+  return {kDebianFolder, cache_folder() + "/data/fashion-mnist"};
 }
 
 // The path of the file, plain or gzip; empty when the folder has neither.
