@@ -96,6 +96,26 @@ TEST_CASE("config show prints values with their origin, and without it a file th
   CHECK(mgt({"config", "show", "resolved.yaml", "--no-origins"}, folder.path()).out == plain.out);
 }
 
+TEST_CASE("config show --schedule tells chunks apart, names the formula of its order, and refuses what is too wide") {
+  const auto drawn = [](const std::string& strategy) {
+    return mgt({"config", "show", "lenet_2gpu", "--schedule", "--devices", "[cpu:0, cpu:1]", "--set", "batch_size=200",
+                "--set", "strategy={name: pipeline, " + strategy + "}"});
+  };
+  const std::string plain = drawn("microbatches: 4").out;
+  CHECK(has(plain, "(p - 1) / (m + p - 1) is 20 %"));
+  CHECK(has(plain, "stage 1 | .  0  0---- 1 "));
+  const std::string interleaved = drawn("schedule: interleaved").out;
+  CHECK(has(interleaved, "2 stages of 2 chunks, 4 pieces"));
+  CHECK(has(interleaved, "stage 0 | 0a  1a  0b "));
+  CHECK(has(interleaved, "(p - 1) / (v m + p - 1), reached where p divides m, is 11.1 %"));
+  CHECK(drawn("microbatches: 64").exit == 0);
+  const Result wide = drawn("microbatches: 100000000");
+  CHECK(wide.exit == 2);
+  CHECK(has(wide.err,
+            "strategy.microbatches: 200 pieces are too wide to draw; draw at most 64, with --set "
+            "strategy.microbatches=8"));
+}
+
 TEST_CASE("config list, schema and options name what there is") {
   const std::string list = mgt({"config", "list"}).out;
   for (const char* const name : {"lenet5", "resnet18", "fashion_mnist", "layer_split", "adamw", "bucket_mb"}) {

@@ -98,4 +98,10 @@ TEST_CASE("a schedule is drawn with its idle time") {
   REQUIRE(drawn(simulate({Order::gpipe, 2, 1}, 2)) ==
           "stage 0 | 0  1  .  .  .  0---- 1----|\n"
           "stage 1 | .  0  1  0---- 1---- .  . |\n");
+  REQUIRE(drawn(simulate({Order::interleaved, 2, 2}, 2)) ==
+          "stage 0 | 0a  1a  0b  1b   .   .  0b-----  .  1b----- 0a----- 1a-----|\n"
+          "stage 1 |  .  0a  1a  0b  0b----- 1b  1b----- 0a----- 1a-----  .   . |\n");
+  const std::string many = drawn(simulate({Order::interleaved, 1, 27}, 1));
+  REQUIRE(many.starts_with("stage 0 |  0a   0b   0c "));
+  REQUIRE(many.find(" 0z  0aa  0aa------  0z------  0y------") != std::string::npos);
 }

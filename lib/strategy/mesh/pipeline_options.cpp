@@ -1,5 +1,6 @@
 #include "strategy/mesh/pipeline_options.h"
 
+#include "config/run.h"
 #include "core/text.h"
 #include "strategy/parts/balance.h"
 
@@ -9,7 +10,8 @@
 namespace mgt::strategy {
 namespace {
 
-constexpr int64_t kChunks = 2;  // of a stage, where the config does not say
+constexpr int64_t kMostDrawn = 64;  // pieces
+constexpr int64_t kChunks = 2;      // of a stage, where the config does not say
 
 const config::Section& section_of(const config::Config& config) { return config.section("strategy"); }
 
@@ -24,6 +26,13 @@ std::string too_many_parts(const config::Config& config, const model::Model& mod
       most_chunks == 0 ? "" : concat("lower strategy.chunks from ", chunks, whence, " to ", most_chunks, ", or ");
   return concat(counted(stages, "stage"), " of ", counted(chunks, "chunk"), " are ", stages * chunks, " parts", have,
                 cure, fewer);
+}
+
+// Where the number of pieces comes from; of what follows from a batch and its micro_batch, the batch.
+std::string key_of_pieces(const config::Config& config) {
+  if (config::run_of(config).invariant) return "virtual_shards";
+  if (section_of(config).has("microbatches")) return "strategy.microbatches";
+  return config.top().has("accumulate") ? "accumulate" : "batch_size";
 }
 
 }  // namespace
@@ -90,13 +99,23 @@ void check_parts(const config::Config& config, const model::Model& model, int64_
 }
 
 std::string drawn_schedule(const config::Config& config, int64_t stages, int64_t pieces) {
-  const auto timeline = simulate(pipeline_of(config, stages), pieces);
-  const double p = static_cast<double>(stages), m = static_cast<double>(pieces);
-  return concat(section_of(config).text("schedule"), ", ", counted(stages, "stage"), ", ", counted(pieces, "piece"),
-                "; a number is a piece's forward, one with dashes its backward, a dot idle time\n", drawn(timeline),
+  if (pieces > kMostDrawn) {
+    const std::string key = key_of_pieces(config);
+    config.error_at(key, concat(pieces, " pieces are too wide to draw; draw at most ", kMostDrawn, ", with --set ", key,
+                                "=8, which shows the same order"));
+  }
+  const Pipeline pipeline = pipeline_of(config, stages);
+  const auto timeline = simulate(pipeline, pieces);
+  const bool several = pipeline.chunks > 1;
+  const double p = static_cast<double>(stages), vm = static_cast<double>(pipeline.chunks * pieces);
+  return concat(section_of(config).text("schedule"), ", ", counted(stages, "stage"),
+                several ? concat(" of ", counted(pipeline.chunks, "chunk")) : "", ", ", counted(pieces, "piece"),
+                "; a number is a piece's forward, one with dashes its backward, a dot idle time",
+                several ? ", a letter the chunk" : "", "\n", drawn(timeline),
                 "idle: ", brief(100 * idle_share(timeline)),
-                " % if a backward takes two forwards and sending no time; (p - 1) / (m + p - 1) is ",
-                brief(100 * (p - 1) / (m + p - 1)), " %\n");
+                " % if a backward takes two forwards and sending no time; ",
+                several ? "(p - 1) / (v m + p - 1), reached where p divides m, is " : "(p - 1) / (m + p - 1) is ",
+                brief(100 * (p - 1) / (vm + p - 1)), " %\n");
 }
 
 }  // namespace mgt::strategy

@@ -20,7 +20,7 @@ Pipeline pipeline_of(const config::Config& config, int64_t stages);
 // The blocks of each part as `split` says; empty: balanced.
 std::vector<Range> cut_of(const config::Config& config);
 
-// The schedule of a full step, and its idle share: simulated, and by formula.
+// The schedule of a full step, and its idle share: simulated, and by formula. ConfigError: it is too wide.
 std::string drawn_schedule(const config::Config& config, int64_t stages, int64_t pieces);
 
 // ConfigError, at `key` where there are more parts than the model has blocks.

@@ -115,6 +115,21 @@ int64_t length_of(const std::vector<std::vector<Timed>>& timeline) {
   return length;
 }
 
+int64_t chunks_in(const std::vector<std::vector<Timed>>& timeline) {
+  int64_t last = 0;
+  for (const Timed& timed : timeline.front()) last = std::max(last, timed.action.chunk);
+  return last + 1;
+}
+
+// "7", or "7b" of the second chunk; after z comes aa.
+std::string label(const Action& action, bool lettered) {
+  std::string letters;
+  for (int64_t left = lettered ? action.chunk + 1 : 0; left > 0; left = (left - 1) / 26) {
+    letters.insert(letters.begin(), static_cast<char>('a' + (left - 1) % 26));
+  }
+  return std::to_string(action.piece) + letters;
+}
+
 }  // namespace
 
 std::vector<Action> actions_of(const Pipeline& pipeline, int64_t stage, int64_t pieces) {
@@ -148,17 +163,24 @@ double idle_share(const std::vector<std::vector<Timed>>& timeline) {
 }
 
 std::string drawn(const std::vector<std::vector<Timed>>& timeline) {
+  const bool lettered = chunks_in(timeline) > 1;
+  std::size_t width = 0;  // of one unit of time: a label between spaces
+  for (const Timed& timed : timeline.front()) width = std::max(width, label(timed.action, lettered).size() + 2);
   std::string text;
   for (std::size_t stage = 0; stage < timeline.size(); ++stage) {
     std::string line;
     int64_t now = 0;
+    const auto idle_until = [&](int64_t end) {
+      for (; now < end; ++now) line += std::string(width - 2, ' ') + ". ";
+    };
     for (const Timed& timed : timeline[stage]) {
-      for (; now < timed.begin; ++now) line += " . ";
-      const std::string piece = std::to_string(timed.action.piece % 100);
-      line += (piece.size() < 2 ? " " : "") + piece + (timed.action.kind == Kind::forward ? " " : "----");
+      idle_until(timed.begin);
+      const std::string name = label(timed.action, lettered);
+      line += std::string(width - 1 - name.size(), ' ') + name;
+      line += timed.action.kind == Kind::forward ? " " : std::string(width + 1, '-');
       now = timed.end;
     }
-    for (; now < length_of(timeline); ++now) line += " . ";
+    idle_until(length_of(timeline));
     text += concat("stage ", stage, " |", line, "|\n");
   }
   return text;

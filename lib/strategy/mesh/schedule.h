@@ -47,7 +47,8 @@ std::vector<std::vector<Timed>> simulate(const Pipeline& pipeline, int64_t piece
 // 1f1b, (stages - 1) / (chunks x pieces + stages - 1) for interleaved where the stages divide the pieces.
 double idle_share(const std::vector<std::vector<Timed>>& timeline);
 
-// One line a stage: "stage 0 |0 1 2 . . 0-0-1-1-2-2-|"; a digit is a forward, one with a dash a backward, a dot idle.
+// One line a stage: "stage 0 | 0  1  .  .  .  0---- 1----|"; a number is a piece's forward, one with dashes its
+// backward, a dot idle time. Where there are several chunks, a letter tells which.
 std::string drawn(const std::vector<std::vector<Timed>>& timeline);
 
 }  // namespace mgt::strategy
