@@ -81,6 +81,13 @@ TEST_CASE("config check says of each what is wrong") {
   CHECK(result.exit == 2);
   CHECK(result.out == "good.yaml: ok\n");
   CHECK(has(result.err, "mgt: error: bad.yaml:1:8: model.name: "));
+  const auto check = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"config", "check", "good.yaml"});
+    return mgt(arguments, folder.path());
+  };
+  CHECK(check({"--set", "strategy=ddp", "--devices", "3"}).out == "good.yaml: ok\n");
+  CHECK(has(check({"--set", "strategy={name: pipeline, stages: 2}", "--devices", "[cpu]"}).err, "strategy.stages: "));
+  CHECK(has(check({"--set", "optimizer.lr=-1"}).err, "--set optimizer.lr=-1"));
 }
 
 TEST_CASE("config show prints values with their origin, and without it a file that resolves to the same") {

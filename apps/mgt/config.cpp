@@ -25,6 +25,11 @@ struct ShowOptions {
   bool schedule = false;
 };
 
+struct CheckOptions {
+  std::vector<std::string> names;
+  ConfigArguments overrides;  // of each
+};
+
 ExitCode show_schedule(const config::Config& config) {
   const strategy::Entry& entry = strategy::entry_of(config);
   if (!entry.draw_schedule) {
@@ -45,11 +50,13 @@ ExitCode show(const Program& program, const ShowOptions& options) {
   return ExitCode::done;
 }
 
-ExitCode check(const Program& program, const std::vector<std::string>& names) {
+ExitCode check(const Program& program, const CheckOptions& options) {
   ExitCode code = ExitCode::done;
-  for (const std::string& name : names) {
+  ConfigArguments config = options.overrides;
+  for (const std::string& name : options.names) {
+    config.name = name;
     try {
-      launch::check(read_config(program, {.name = name, .set = {}, .devices = {}}));
+      launch::check(read_config(program, config));
       std::cout << name << ": ok" << std::endl;
     } catch (const ConfigError& error) {
       std::cerr << "mgt: error: " << error.what() << std::endl;
@@ -124,9 +131,10 @@ void add_show(CLI::App& parent, Program& program) {
 
 void add_check(CLI::App& parent, Program& program) {
   CLI::App* command = parent.add_subcommand("check", "Say of each config whether it is right");
-  const auto names = std::make_shared<std::vector<std::string>>();
-  command->add_option("NAME,--config", *names, "YAML files, or shipped configs")->required();
-  command->callback([names, &program] { program.action = [names, &program] { return check(program, *names); }; });
+  const auto options = std::make_shared<CheckOptions>();
+  command->add_option("NAME,--config", options->names, "YAML files, or shipped configs")->required();
+  options->overrides.add_overrides(*command);
+  command->callback([options, &program] { program.action = [options, &program] { return check(program, *options); }; });
 }
 
 }  // namespace
