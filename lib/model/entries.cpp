@@ -17,16 +17,9 @@ std::vector<config::Option> common_options() {
        .fallback = std::vector<int64_t>{1, 28, 28},
        .help = "shape of one sample: [channels, height, width] or [features]",
        .bounds = {.at_least = 1}},
-      {.key = "outputs",
-       .kind = Kind::integer,
-       .fallback = int64_t{10},
-       .help = "classes, or width of a regression",
-       .bounds = {.at_least = 1}},
-      {.key = "loss",
-       .kind = Kind::text,
-       .fallback = std::string("cross_entropy"),
-       .help = "what is minimised; mse on classes compares with rows of 0 and 1",
-       .choices = {"cross_entropy", "mse"}},
+      config::integer("outputs", 10, "classes, or width of a regression", {.at_least = 1}),
+      config::text("loss", "cross_entropy", "what is minimised; mse on classes compares with rows of 0 and 1",
+                   {"cross_entropy", "mse"}),
   };
 }
 

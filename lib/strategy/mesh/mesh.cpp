@@ -203,12 +203,7 @@ std::unique_ptr<Strategy> make_mesh(const Context& context, const MeshPlan& plan
 }
 
 config::Option bucket_option() {
-  return {.key = "bucket_mb",
-          .kind = config::Kind::number,
-          .fallback = 4.0,
-          .help = "size of a gradient bucket in MiB",
-          .bounds = {.above = 0},
-          .examples = {0.001, 0.1}};
+  return config::number("bucket_mb", 4, "size of a gradient bucket in MiB", {.above = 0}, {0.001, 0.1});
 }
 
 int64_t bucket_bytes(const config::Config& config) {

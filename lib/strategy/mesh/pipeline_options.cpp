@@ -39,24 +39,18 @@ std::string key_of_pieces(const config::Config& config) {
 
 std::vector<config::Option> pipeline_options() {
   return {
-      {.key = "microbatches",
-       .kind = config::Kind::integer,
-       .fallback = {},
-       .help = concat("pieces of a batch that are on their way through the stages; the same as accumulate; absent: ",
-                      kPiecesInPipeline, " with more than one stage, else 1"),
-       .bounds = {.at_least = 1, .at_most = 1e9},
-       .examples = {int64_t{1}, int64_t{3}}},
-      {.key = "schedule",
-       .kind = config::Kind::text,
-       .fallback = std::string("1f1b"),
-       .help = "order of the pieces; gpipe: all forward, then all backward; 1f1b: in turn, with fewer activations "
-               "held; interleaved: 1f1b over several chunks a stage, with less idle time",
-       .choices = {"gpipe", "1f1b", "interleaved"}},
-      {.key = "chunks",
-       .kind = config::Kind::integer,
-       .fallback = {},
-       .help = concat("parts of the model on each stage, with schedule: interleaved; absent: ", kChunks),
-       .bounds = {.at_least = 1, .at_most = 1024}},
+      config::integer(
+          "microbatches", {},
+          concat("pieces of a batch that are on their way through the stages; the same as accumulate; absent: ",
+                 kPiecesInPipeline, " with more than one stage, else 1"),
+          {.at_least = 1, .at_most = 1e9}, {1, 3}),
+      config::text("schedule", "1f1b",
+                   "order of the pieces; gpipe: all forward, then all backward; 1f1b: in turn, with fewer activations "
+                   "held; interleaved: 1f1b over several chunks a stage, with less idle time",
+                   {"gpipe", "1f1b", "interleaved"}),
+      config::integer("chunks", {},
+                      concat("parts of the model on each stage, with schedule: interleaved; absent: ", kChunks),
+                      {.at_least = 1, .at_most = 1024}),
       {.key = "split",
        .kind = config::Kind::integers,
        .fallback = {},

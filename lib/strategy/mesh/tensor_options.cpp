@@ -8,9 +8,6 @@ namespace mgt::strategy {
 void check_slices(const config::Config& config, const model::Model& model, int64_t slices, const std::string& key) {
   if (slices == 1) return;
   const int64_t most = model::most_parts(model);
-  if (most == 0) {
-    config.error_at(key, model.name + " has no pair of layers to cut; choose another strategy, such as ddp");
-  }
   if (slices > most) {
     config.error_at(key, concat(slices, " slices of a layer of ", model.name, " with ", most,
                                 most == 1 ? " channel or head" : " channels or heads",

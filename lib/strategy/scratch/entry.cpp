@@ -188,11 +188,8 @@ extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "scratch",
                 .summary = "data parallel from scratch, as the book writes it: one process, replicas in turn",
-                .options = {{.key = "allreduce",
-                             .kind = config::Kind::text,
-                             .fallback = std::string("naive"),
-                             .help = "how gradients are summed over the devices",
-                             .choices = {"naive", "tree", "ring"}}},
+                .options = {config::text("allreduce", "naive", "how gradients are summed over the devices",
+                                         {"naive", "tree", "ring"})},
                 .check = check},
     .ranks = Ranks::one_process,
     .can_be_invariant = true,

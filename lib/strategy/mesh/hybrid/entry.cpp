@@ -12,8 +12,6 @@
 namespace mgt::strategy::hybrid {
 namespace {
 
-using config::Kind;
-
 int64_t degree(const config::Config& config, const std::string& axis) {
   return config.section("strategy").integer(axis);
 }
@@ -88,28 +86,15 @@ void check_devices(const config::Config& config, const model::Model& model, cons
   check_model(config, model, pipeline, tensor);
 }
 
-config::Option axis(const std::string& key, config::Value fallback, const std::string& help) {
-  return {.key = key,
-          .kind = Kind::integer,
-          .fallback = std::move(fallback),
-          .help = help,
-          .bounds = {.at_least = 1, .at_most = 1024}};
-}
-
 std::vector<config::Option> options() {
+  const config::Bounds degree{.at_least = 1, .at_most = 1024};
   std::vector<config::Option> options = {
-      axis("data", {}, "ranks along the data axis; absent: what the other degrees leave"),
-      axis("pipeline", int64_t{1}, "stages of a pipeline"),
-      axis("tensor", int64_t{1}, "slices of each layer"),
-      {.key = "zero",
-       .kind = Kind::integer,
-       .fallback = int64_t{0},
-       .help = "ZeRO stage on the data axis; 0: gradients are all-reduced",
-       .bounds = {.at_least = 0, .at_most = 3},
-       .examples = {int64_t{1}, int64_t{2}, int64_t{3}}},
+      config::integer("data", {}, "ranks along the data axis; absent: what the other degrees leave", degree),
+      config::integer("pipeline", 1, "stages of a pipeline", degree, {2, 3}),
+      config::integer("tensor", 1, "slices of each layer", degree, {2}),
+      config::integer("zero", 0, "ZeRO stage on the data axis; 0: gradients are all-reduced",
+                      {.at_least = 0, .at_most = 3}, {1, 2, 3}),
       bucket_option()};
-  options[1].examples = {int64_t{2}, int64_t{3}};
-  options[2].examples = {int64_t{2}};
   for (config::Option& option : pipeline_options()) options.push_back(std::move(option));
   return options;
 }

@@ -26,11 +26,8 @@ void check_devices(const config::Config& config, const model::Model& model, cons
 }
 
 std::vector<config::Option> options() {
-  std::vector<config::Option> options = {{.key = "stages",
-                                          .kind = config::Kind::integer,
-                                          .fallback = {},
-                                          .help = "devices that the model is cut over; absent: all of them",
-                                          .bounds = {.at_least = 1, .at_most = 1024}}};
+  std::vector<config::Option> options = {config::integer(
+      "stages", {}, "devices that the model is cut over; absent: all of them", {.at_least = 1, .at_most = 1024})};
   for (config::Option& option : pipeline_options()) options.push_back(std::move(option));
   return options;
 }

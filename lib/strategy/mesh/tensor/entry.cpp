@@ -30,11 +30,8 @@ extern const Entry entry;
 const Entry entry = {
     .variant = {.name = "tensor",
                 .summary = "each layer cut over the ranks, which work on the same rows together",
-                .options = {{.key = "degree",
-                             .kind = config::Kind::integer,
-                             .fallback = {},
-                             .help = "slices of each layer; absent: one a device",
-                             .bounds = {.at_least = 1, .at_most = 1024}}},
+                .options = {config::integer("degree", {}, "slices of each layer; absent: one a device",
+                                            {.at_least = 1, .at_most = 1024})},
                 .check = {}},
     .ranks = Ranks::one_per_device,
     .splits_batch = false,

@@ -8,8 +8,6 @@
 namespace mgt::strategy::zero {
 namespace {
 
-using config::Kind;
-
 std::unique_ptr<Strategy> make(const Context& context) {
   const config::Section& section = context.config.section("strategy");
   return make_mesh(context, {.sharing = {.stage = section.integer("stage"),
@@ -29,35 +27,26 @@ void check_devices(const config::Config& config, const model::Model&, const std:
   }
 }
 
-config::Option on(const std::string& key, const std::string& help) {
-  return {.key = key, .kind = Kind::boolean, .fallback = true, .help = help};
-}
-
 }  // namespace
 
 extern const Entry entry;
 const Entry entry = {
-    .variant = {.name = "zero",
-                .summary = "as ddp, with optimizer state, gradients and parameters shared out over the ranks (ZeRO)",
-                .options = {{.key = "stage",
-                             .kind = Kind::integer,
-                             .fallback = int64_t{2},
-                             .help = "what is shared out; 1: optimizer state, 2: gradients too, 3: parameters too",
-                             .bounds = {.at_least = 1, .at_most = 3},
-                             .examples = {int64_t{1}, int64_t{3}}},
-                            bucket_option(),
-                            on("overlap_comm",
-                               "communicate while computing; in stage 3 that gathers the next block early"),
-                            on("contiguous_gradients",
-                               "put each gradient into its bucket at once, not when all of the bucket are there"),
-                            on("reduce_scatter", "false: all-reduce gradients and keep a part, twice the bytes"),
-                            on("allgather_partitions", "false: each rank broadcasts its part in turn"),
-                            {.key = "offload",
-                             .kind = Kind::text,
-                             .fallback = std::string("none"),
-                             .help = "cpu: optimizer state of GPU ranks is kept and updated on the host",
-                             .choices = {"none", "cpu"}}},
-                .check = {}},
+    .variant =
+        {.name = "zero",
+         .summary = "as ddp, with optimizer state, gradients and parameters shared out over the ranks (ZeRO)",
+         .options =
+             {config::integer("stage", 2, "what is shared out; 1: optimizer state, 2: gradients too, 3: parameters too",
+                              {.at_least = 1, .at_most = 3}, {1, 3}),
+              bucket_option(),
+              config::boolean("overlap_comm", true,
+                              "communicate while computing; in stage 3 that gathers the next block early"),
+              config::boolean("contiguous_gradients", true,
+                              "put each gradient into its bucket at once, not when all of the bucket are there"),
+              config::boolean("reduce_scatter", true, "false: all-reduce gradients and keep a part, twice the bytes"),
+              config::boolean("allgather_partitions", true, "false: each rank broadcasts its part in turn"),
+              config::text("offload", "none", "cpu: optimizer state of GPU ranks is kept and updated on the host",
+                           {"none", "cpu"})},
+         .check = {}},
     .ranks = Ranks::one_per_device,
     .can_be_invariant = true,
     .check_devices = check_devices,
