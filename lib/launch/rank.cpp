@@ -95,6 +95,7 @@ class Rank {
                                         observer);
     summary.info = info;
     const auto weights = complete(summary);
+    if (context_.rank == 0 && context_.interposer) context_.interposer->saved(weights);
     if (context_.rank == 0 && !weights_path.empty()) checkpoint::save_weights(files_, weights_path, weights);
     return summary;
   }

@@ -22,6 +22,9 @@ class Hub;
 namespace mgt::data {
 struct Splits;
 }
+namespace mgt::model {
+struct StateSlice;
+}
 namespace mgt::strategy {
 class Strategy;
 class Probe;
@@ -52,6 +55,7 @@ class Interposer {
   virtual data::Order order(data::Order made) = 0;
   virtual std::unique_ptr<strategy::Strategy> make(const strategy::Entry& entry, const strategy::Context& context) = 0;
   virtual strategy::Probe* probe() = 0;
+  virtual void saved(const std::vector<model::StateSlice>& weights) = 0;  // on rank 0, whole tensors, in the end
 };
 
 // The config with the `batch_size` that follows from micro_batch, accumulate and the devices, where it is left to them.

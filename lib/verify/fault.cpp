@@ -103,7 +103,11 @@ class FaultyStrategy final : public strategy::Strategy {
     const strategy::EvalCounts right = inner_->evaluate(batch);
     return fault_.counts ? fault_.counts(right) : right;
   }
-  std::vector<model::StateSlice> state() override { return inner_->state(); }
+  std::vector<model::StateSlice> state() override {
+    std::vector<model::StateSlice> state = inner_->state();
+    if (fault_.state) fault_.state(state);
+    return state;
+  }
   void state_loaded() override { inner_->state_loaded(); }
 
  private:

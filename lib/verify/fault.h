@@ -19,8 +19,9 @@ struct Fault {
   std::function<data::Order(data::Order)> order;
   std::function<Range(Range right, int64_t rows)> shard;
   std::function<strategy::EvalCounts(strategy::EvalCounts right)> counts;
-  std::function<double(double right, int64_t step)> lr;   // of a step, from 0
-  std::function<void(at::Tensor& part)> before_reduce;    // changes what this rank gives to an all-reduce
+  std::function<void(std::vector<model::StateSlice>& state)> state;  // changes what this rank says that it has
+  std::function<double(double right, int64_t step)> lr;              // of a step, from 0
+  std::function<void(at::Tensor& part)> before_reduce;               // changes what this rank gives to an all-reduce
   std::function<void(at::Tensor& parts)> before_scatter;  // ... and to a reduce-scatter: the parts of all ranks
   std::function<void(at::Tensor& message)> received;      // changes what came from another rank
   // Changes what an all-reduce brings; `own` is what this rank gave.

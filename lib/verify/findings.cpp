@@ -34,6 +34,8 @@ const char* name_of(Quantity quantity) {
       return "optimizer state";
     case Quantity::buffers:
       return "BatchNorm buffers";
+    case Quantity::saved:
+      return "saved weights";
     case Quantity::evaluation:
       return "evaluation counts";
   }
@@ -44,6 +46,7 @@ double Bounds::of(Quantity quantity, const std::string& tensor) const {
   if (quantity == Quantity::evaluation) {
     return std::ranges::any_of(learned, [](const auto& entry) { return std::isinf(entry.second); }) ? 1 : 0;
   }
+  if (quantity == Quantity::saved) return std::max(of(Quantity::parameters, tensor), of(Quantity::buffers, tensor));
   const auto more = learned.find({quantity, tensor});
   return more == learned.end() ? base : std::max(base, more->second);
 }

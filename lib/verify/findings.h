@@ -11,7 +11,7 @@
 
 namespace mgt::verify {
 
-enum class Quantity { gradients, loss, gradient_norm, parameters, optimizer_state, buffers, evaluation };
+enum class Quantity { gradients, loss, gradient_norm, parameters, optimizer_state, buffers, saved, evaluation };
 
 const char* name_of(Quantity quantity);
 

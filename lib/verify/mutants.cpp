@@ -45,6 +45,16 @@ Fault stale_gradient(int64_t, int64_t) {
   }};
 }
 
+// Of the parameters that the ranks own, each one's first is forgotten.
+Fault part_not_saved(int64_t, int64_t) {
+  return {.state = [](std::vector<model::StateSlice>& state) {
+    const auto first = std::ranges::find_if(state, [](const model::StateSlice& slice) {
+      return slice.primary && slice.kind == model::StateKind::parameter;
+    });
+    if (first != state.end()) state.erase(first);
+  }};
+}
+
 // Replicas after the first keep the weights that they had before the first update. Of ranks: those after rank 0.
 Fault first_replica_alone(int64_t rank, int64_t) {
   const auto before = std::make_shared<Kept>();
@@ -369,6 +379,7 @@ std::vector<Mutant> make_mutants() {
        {},
        missing_backward_sum,
        with_one_pair},
+      {"part_not_saved", "what a rank owns is missing from what is saved", kEveryWay, {}, part_not_saved},
       {"missing_all_gather", "updated parameters stay with their owner", shared, {}, missing_all_gather},
       {"shard_off_by_one",
        "each rank's part of the gradient begins one element too late",

@@ -83,6 +83,25 @@ class Comparer final : public Sink {
     findings_.add(Quantity::evaluation, {.size = size, .step = static_cast<int64_t>(epoch_), .rank = rank_});
   }
 
+  // What a file of weights would hold: every tensor, whole, as after the last step.
+  void saved(const std::vector<StateSlice>& weights) override {
+    std::map<StateKind, TensorsByName> found;
+    for (const StateSlice& slice : weights) found[slice.kind][slice.name] = slice.view;
+    const StepTrace& last = expected_.steps.at(step_ - 1);
+    for (const StateKind kind : {StateKind::parameter, StateKind::buffer}) {
+      const auto expected = last.state.find(kind);
+      if (expected == last.state.end()) continue;
+      for (const auto& [name, value] : expected->second) {
+        const auto tensor = found[kind].find(name);
+        Difference difference{.size = std::numeric_limits<double>::infinity()};
+        if (tensor != found[kind].end()) difference = measure(tensor->second, value, norm_of(expected->second));
+        difference.tensor = name;
+        difference.step = static_cast<int64_t>(step_);
+        findings_.add(Quantity::saved, difference);
+      }
+    }
+  }
+
  private:
   const StepTrace& now() const { return expected_.steps.at(step_); }
 

@@ -20,6 +20,7 @@ class Sink {
   virtual void gradients(int64_t replica, const strategy::Probe::Parameters& parameters) = 0;
   virtual void step(const train::StepRecord& record, const std::vector<model::StateSlice>& state) = 0;
   virtual void evaluation(const train::EpochRecord& record) = 0;
+  virtual void saved(const std::vector<model::StateSlice>&) {}
 };
 
 using MakeStrategy =
@@ -33,6 +34,7 @@ class Spectator final : public launch::Interposer, public train::Observer, priva
   data::Order order(data::Order made) override;
   std::unique_ptr<strategy::Strategy> make(const strategy::Entry& entry, const strategy::Context& context) override;
   strategy::Probe* probe() override { return this; }
+  void saved(const std::vector<model::StateSlice>& weights) override { sink_.saved(weights); }
 
   void run_started(const train::RunInfo&) override {}
   void step_done(const train::StepRecord& record) override;

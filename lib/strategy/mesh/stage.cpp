@@ -168,8 +168,8 @@ at::Tensor Stage::receive() {
   return message.tensor;
 }
 
-// Sent tensors are kept until the end of the step. To wait for one earlier could be for ever: where chunks are taken
-// all forward and then all backward, two stages send each other what neither receives before it has done its chunk.
+// Sent tensors are kept until the end of the step. To wait for one earlier could be for ever: two stages may send each
+// other what neither receives before it has done what comes first.
 void Stage::send(comm::Communicator& lane, const at::Tensor& tensor, int64_t to_part) {
   if (tensor.numel() == 0) return;
   const Timer timer(idle_s_);
