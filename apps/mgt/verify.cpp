@@ -36,23 +36,23 @@ std::string title(const verify::Verdict& verdict) {
                 verdict.devices > 1 ? ", " + verdict.backend : "");
 }
 
-// The largest difference of each quantity, one a line.
+// Of each quantity the difference that is worst relative to its bound, one a line.
 void print_details(const verify::Verdict& verdict) {
-  for (const auto& [quantity, difference] : verdict.largest) {
+  for (const auto& [quantity, difference] : verdict.worst) {
     std::cout << "  " << std::left << std::setw(18) << verify::name_of(quantity);
     if (quantity == verify::Quantity::evaluation) {
       std::cout << (difference.size == 0 ? "equal" : concat("differ in ", difference.size, " rows")) << '\n';
       continue;
     }
-    std::cout << std::setw(10) << brief(difference.size) << "bound " << std::setw(10)
-              << brief(verdict.bounds.at(quantity));
+    std::cout << std::setw(9) << difference.digits_of(difference.size) << " bound " << std::setw(9)
+              << difference.digits_of(difference.bound) << ' ';
     if (difference.size > 0)
       std::cout << difference.tensor << " (step " << difference.step << ", rank " << difference.rank << ")";
     std::cout << '\n';
   }
   using verify::Quantity;
   for (const Quantity always : {Quantity::gradients, Quantity::loss, Quantity::gradient_norm, Quantity::parameters}) {
-    if (verdict.largest.contains(always)) continue;
+    if (verdict.worst.contains(always)) continue;
     std::cout << "  " << std::left << std::setw(18) << verify::name_of(always)
               << "not compared: rounding alone decides it\n";
   }
@@ -66,10 +66,10 @@ void print_details(const verify::Verdict& verdict) {
         << "differences up to " << brief(verdict.not_one_device->size) << " in " << verdict.not_one_device->tensor
         << '\n';
   }
-  const auto is_wide = [&](const auto& bound) {
-    return bound.first != Quantity::evaluation && bound.second > verdict.base_bound;
+  const auto is_wide = [&](const auto& entry) {
+    return entry.first != Quantity::evaluation && entry.second.bound > verdict.base_bound;
   };
-  if (std::ranges::any_of(verdict.bounds, is_wide)) {
+  if (std::ranges::any_of(verdict.worst, is_wide)) {
     std::cout << "  bounds above " << brief(verdict.base_bound) << " are learned from a run of one device that rounds "
               << "otherwise\n";
   }
@@ -130,9 +130,9 @@ ExitCode check_all(verify::Verifier& verifier, const std::vector<verify::Case>& 
     }
     ++line.equal;
     line.largest = std::max(line.largest, verdict.largest_size());
-    for (const auto& [quantity, bound] : verdict.bounds) {
+    for (const auto& [quantity, difference] : verdict.worst) {
       if (quantity == verify::Quantity::evaluation) continue;  // counts rows
-      if (bound > verdict.base_bound) line.widest_bound = std::max(line.widest_bound, bound);
+      if (difference.bound > verdict.base_bound) line.widest_bound = std::max(line.widest_bound, difference.bound);
     }
     if (verdict.not_one_device) line.not_one_device = verdict.not_one_device;
   }
@@ -159,7 +159,7 @@ ExitCode check_all(verify::Verifier& verifier, const std::vector<verify::Case>& 
 std::string impossible(const verify::Mutant& mutant, const config::Config& config, const verify::Verdict& right) {
   if (right.refused) return *right.refused;
   if (right.unfit) return *right.unfit;
-  return mutant.harmless ? mutant.harmless(config, right.largest.contains(verify::Quantity::evaluation)) : "";
+  return mutant.harmless ? mutant.harmless(config, right.worst.contains(verify::Quantity::evaluation)) : "";
 }
 
 ExitCode check_mutants(verify::Verifier& verifier, const config::Config& config, const std::string& name) {

@@ -25,7 +25,8 @@ void meet(const Job& job) {
 }
 
 NumericsError loss_not_finite(const StepRecord& record) {
-  return NumericsError(concat("the loss is ", record.loss, " at step ", record.step, " (epoch ", record.epoch,
+  return NumericsError(concat("the loss is ", std::isnan(record.loss) ? "nan" : "infinite", " at step ", record.step,
+                              " (epoch ", record.epoch,
                               "); lower optimizer.lr, or look for bad values in the data or in `init`"));
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +15,11 @@ namespace {
 auto order(Quantity quantity, const Difference& difference) {
   const bool evaluation = quantity == Quantity::evaluation;
   return std::tuple(evaluation, difference.step, quantity, difference.rank, difference.replica);
+}
+
+double times_bound(const Difference& one) {
+  if (std::isnan(one.size)) return std::numeric_limits<double>::infinity();
+  return one.size == 0 ? 0 : one.size / one.bound;
 }
 
 bool is_near(double ratio, double value) { return std::abs(ratio - value) <= 1e-6 * std::abs(value); }
@@ -51,12 +57,17 @@ double Bounds::of(Quantity quantity, const std::string& tensor) const {
   return more == learned.end() ? base : std::max(base, more->second);
 }
 
-void Findings::add(Quantity quantity, const Difference& difference) {
+std::string Difference::digits_of(double size_or_bound) const {
+  return size != bound && brief(size) == brief(bound) ? shortest(size_or_bound) : brief(size_or_bound);
+}
+
+void Findings::add(Quantity quantity, Difference difference) {
   const std::lock_guard lock(mutex_);
-  if (std::isinf(bounds_.of(quantity, difference.tensor))) return;
-  const auto [largest, is_first] = largest_.try_emplace(quantity, difference);
-  if (!is_first && !(difference.size <= largest->second.size)) largest->second = difference;
-  if (difference.size <= bounds_.of(quantity, difference.tensor)) return;  // NaN is not
+  difference.bound = bounds_.of(quantity, difference.tensor);
+  if (std::isinf(difference.bound)) return;
+  const auto [worst, is_first] = worst_.try_emplace(quantity, difference);
+  if (!is_first && !(times_bound(difference) <= times_bound(worst->second))) worst->second = difference;
+  if (difference.size <= difference.bound) return;  // NaN is not
   if (!first_ || order(quantity, difference) < order(first_->first, first_->second)) first_ = {quantity, difference};
 }
 
@@ -77,15 +88,15 @@ std::string likely_cause(double ratio, const Setting& setting) {
   return concat("the ratio is ", brief(ratio));
 }
 
-std::string text_of(Quantity quantity, const Difference& difference, const Bounds& bounds, const Setting& setting) {
+std::string text_of(Quantity quantity, const Difference& difference, const Setting& setting) {
   if (quantity == Quantity::evaluation) {
     return concat("evaluation counts differ after epoch ", difference.step, " on rank ", difference.rank);
   }
-  std::string text =
-      concat(name_of(quantity), difference.tensor.empty() ? "" : ": " + difference.tensor, " is off by ",
-             std::isfinite(difference.size) ? brief(difference.size) : "NaN or infinite values that one device has not",
-             " (bound ", brief(bounds.of(quantity, difference.tensor)), ") at step ", difference.step, " on rank ",
-             difference.rank, ", replica ", difference.replica);
+  std::string text = concat(name_of(quantity), difference.tensor.empty() ? "" : ": " + difference.tensor, " is off by ",
+                            std::isfinite(difference.size) ? difference.digits_of(difference.size)
+                                                           : "NaN or infinite values that one device has not",
+                            " (bound ", difference.digits_of(difference.bound), ") at step ", difference.step,
+                            " on rank ", difference.rank, ", replica ", difference.replica);
   const std::string cause = difference.ratio ? likely_cause(*difference.ratio, setting) : "";
   if (!cause.empty()) text += "; " + cause;
   return text;

@@ -1,4 +1,4 @@
-// What the oracle found out about a run: the largest difference from its reference in each quantity, and the first that
+// What the oracle found out about a run: the worst difference from its reference in each quantity, and the first that
 // is out of bounds. Filled by all ranks of the run at once (guarded by a mutex), read when they have ended.
 #pragma once
 
@@ -22,6 +22,9 @@ struct Difference {
   int64_t rank = 0;
   int64_t replica = 0;               // of that rank
   std::optional<double> ratio = {};  // where the value is this multiple of the reference's
+  double bound = 0;                  // how large it may be
+
+  std::string digits_of(double size_or_bound) const;  // as many as tell the two apart
 };
 
 // How large a difference may be: `base`, or more where rounding alone was seen to make more of one tensor. Evaluation
@@ -36,17 +39,18 @@ class Findings {
  public:
   explicit Findings(Bounds bounds) : bounds_(std::move(bounds)) {}
 
-  void add(Quantity quantity, const Difference& difference);
+  void add(Quantity quantity, Difference difference);  // its bound is set here
 
   const Bounds& bounds() const { return bounds_; }
-  const std::map<Quantity, Difference>& largest() const { return largest_; }  // of what was compared
+  // Of what was compared, the worst relative to its bound.
+  const std::map<Quantity, Difference>& worst() const { return worst_; }
   // The first step's; within a step by the order of Quantity, then by the lowest rank. Evaluations come last.
   const std::optional<std::pair<Quantity, Difference>>& first_out_of_bounds() const { return first_; }
 
  private:
   Bounds bounds_;
   std::mutex mutex_;
-  std::map<Quantity, Difference> largest_;
+  std::map<Quantity, Difference> worst_;
   std::optional<std::pair<Quantity, Difference>> first_;
 };
 
@@ -60,6 +64,6 @@ struct Setting {
 std::string likely_cause(double ratio, const Setting& setting);
 
 // "gradients: fc1.weight is off by 0.5 (bound 1e-12) at step 1 on rank 0, replica 1; ..."
-std::string text_of(Quantity quantity, const Difference& difference, const Bounds& bounds, const Setting& setting);
+std::string text_of(Quantity quantity, const Difference& difference, const Setting& setting);
 
 }  // namespace mgt::verify

@@ -274,6 +274,12 @@ std::string without_test_set(const config::Config&, bool evaluates) {
   return evaluates ? "" : "data: there is no test set to evaluate on";
 }
 
+std::string with_one_test_batch(const config::Config& config, bool evaluates) {
+  const config::Section& data = config.section("data");
+  const bool small = data.has("test") && data.integer("test") < kRowsOfTwoBatches;
+  return small ? "data.test: the test set is evaluated as one batch" : without_test_set(config, evaluates);
+}
+
 std::string with_init(const config::Config& config, bool) {
   return config.top().has("init") ? "init: every rank reads its first weights from the file" : "";
 }
@@ -333,7 +339,7 @@ std::vector<Mutant> make_mutants() {
        kEveryWay,
        {kTwoEvaluationBatches},
        mean_of_batch_means,
-       without_test_set},
+       with_one_test_batch},
       {"padded_evaluation",
        "test rows are repeated until the devices divide them",
        kEveryWay,

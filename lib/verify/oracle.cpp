@@ -177,13 +177,13 @@ Trace record(const config::Config& config, const Data& data, const Reference& re
   Recorder recorder;
   MakeStrategy make;
   const int64_t batch_size = placement.batch.batch_size;
-  if (!reference.sets.is_whole(batch_size) || reference.otherwise_rounded) {
+  if (!reference.sets.is_whole(batch_size) || reference.rounding > 0) {
     make = [reference](const strategy::Entry&, const strategy::Context& context) {
-      return make_reference(context, reference.sets, reference.otherwise_rounded);
+      return make_reference(context, reference.sets, reference.rounding);
     };
   }
   Fault other_order;
-  if (reference.otherwise_rounded) {
+  if (reference.rounding > 0) {
     other_order.order = [batch_size, reference](data::Order order) {
       return reversed_in_sets(std::move(order), batch_size, reference.sets);
     };

@@ -17,9 +17,8 @@ namespace mgt::verify {
 
 // How the gradients and the statistics of one device are computed that a run must equal.
 struct Reference {
-  RowSets sets = {};  // which rows share BatchNorm statistics; by default all of a batch
-  // The rows of each set in reverse, and gradients divided at the end: the same function, but for rounding.
-  bool otherwise_rounded = false;
+  RowSets sets = {};     // which rows share BatchNorm statistics; by default all of a batch
+  int64_t rounding = 0;  // which other rounding of the same function (make_reference); 0: none
 };
 
 using Data = std::shared_ptr<const data::Splits>;

@@ -24,10 +24,11 @@ data::Batch rows_of(const data::Batch& batch, const std::vector<Range>& ranges) 
 
 class OneDevice final : public strategy::Strategy {
  public:
-  OneDevice(const strategy::Context& context, const RowSets& sets, bool divides_late)
+  OneDevice(const strategy::Context& context, const RowSets& sets, int64_t rounding)
       : worker_(context, context.devices.front()),
         sets_(sets),
-        divides_late_(divides_late),
+        otherwise_rounded_(rounding > 0),
+        random_(at::detail::createCPUGenerator(static_cast<uint64_t>(rounding))),
         statistics_(static_cast<std::size_t>(sets.together ? 1 : sets.shards)) {
     statistics_[0] = worker_.replica().buffers();
     share_first();
@@ -43,12 +44,11 @@ class OneDevice final : public strategy::Strategy {
       const Buffers& statistics = statistics_[replica++ % statistics_.size()];
       const data::Batch rows = rows_of(batch, set);
       if (rows.size() == 0) continue;
-      const at::Tensor outputs =
-          model::forward(worker_.replica().model(), rows.inputs, {worker_.replica().parameter_views(), statistics}, {});
-      loss +=
-          strategy::backward(worker_.replica().model().loss, outputs, rows.targets, divides_late_ ? 1 : input.samples);
+      const at::Tensor outputs = model::forward(worker_.replica().model(), rows.inputs, {weights(), statistics}, {});
+      loss += strategy::backward(worker_.replica().model().loss, outputs, rows.targets,
+                                 otherwise_rounded_ ? 1 : input.samples);
     }
-    if (divides_late_) {
+    if (otherwise_rounded_) {
       const at::NoGradGuard no_grad;
       worker_.replica().gradients().div_(input.samples);
       loss /= static_cast<double>(input.samples);
@@ -67,6 +67,19 @@ class OneDevice final : public strategy::Strategy {
   std::vector<model::StateSlice> state() override { return worker_.state(/*primary=*/true); }
 
  private:
+  // Otherwise rounded: each is off by about an epsilon.
+  std::vector<at::Tensor> weights() {
+    std::vector<at::Tensor> weights(worker_.replica().parameter_views());
+    if (!otherwise_rounded_) return weights;
+    const bool is_double = weights.front().scalar_type() == at::kDouble;
+    const double epsilon =
+        is_double ? std::numeric_limits<double>::epsilon() : double{std::numeric_limits<float>::epsilon()};
+    for (at::Tensor& weight : weights) {
+      weight = weight * (1 + epsilon * at::randn(weight.sizes(), random_, weight.options().requires_grad(false)));
+    }
+    return weights;
+  }
+
   // An evaluation makes the first replica's statistics everyone's.
   void share_first() {
     for (std::size_t replica = 1; replica < statistics_.size(); ++replica) {
@@ -77,7 +90,8 @@ class OneDevice final : public strategy::Strategy {
 
   strategy::Worker worker_;
   RowSets sets_;
-  bool divides_late_;
+  bool otherwise_rounded_;
+  at::Generator random_;
   std::vector<Buffers> statistics_;  // by replica; the first are the worker's own
 };
 
@@ -117,8 +131,8 @@ bool has_local_statistics(const config::Config& config, int64_t devices) {
 }
 
 std::unique_ptr<strategy::Strategy> make_reference(const strategy::Context& context, const RowSets& sets,
-                                                   bool divides_late) {
-  return std::make_unique<OneDevice>(context, sets, divides_late);
+                                                   int64_t rounding) {
+  return std::make_unique<OneDevice>(context, sets, rounding);
 }
 
 }  // namespace mgt::verify

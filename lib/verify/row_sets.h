@@ -28,8 +28,10 @@ RowSets row_sets_of(const config::Config& config, int64_t devices);
 // Whether each replica has statistics of its own.
 bool has_local_statistics(const config::Config& config, int64_t devices);
 
-// `divides_late`: gradients are divided by the number of samples, not the loss: the same function, otherwise rounded.
+// `rounding` above 0: the same function, otherwise rounded. Gradients are divided by the number of samples, not the
+// loss, and each weight is off by an epsilon in forward and backward, as another order of the sums that it takes part
+// in makes it; to which side is drawn anew for each step and each number.
 std::unique_ptr<strategy::Strategy> make_reference(const strategy::Context& context, const RowSets& sets,
-                                                   bool divides_late);
+                                                   int64_t rounding);
 
 }  // namespace mgt::verify

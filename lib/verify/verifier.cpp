@@ -24,7 +24,8 @@ constexpr int64_t kStepsPerEpoch = 3;                     // two full batches an
 
 constexpr double kBound = 1e-12, kBatchNormBound = 1e-11;  // fp64
 constexpr double kBoundFp32 = 1e-6;
-constexpr double kNoiseFactor = 64;                               // over what rounding otherwise made of one device
+constexpr int64_t kRoundings = 3;                                 // of one device, that a bound is learned from
+constexpr double kNoiseFactor = 64;                               // over the largest difference that they make
 constexpr double kUndetermined = 1e-6, kUndeterminedFp32 = 1e-3;  // noise that leaves nothing to compare
 
 // The size of the short last batch: as large as a third of a batch, and not a multiple of any number of devices.
@@ -40,7 +41,7 @@ int64_t short_batch(int64_t batch_size, const std::vector<int64_t>& worlds) {
 
 std::string key_of(const std::vector<std::string>& overrides, const Reference& kind) {
   return concat(join(overrides, "\n"), "\n", kind.sets.shards, " ", kind.sets.together, " ",
-                kind.sets.micro_batch.accumulate, " ", kind.otherwise_rounded);
+                kind.sets.micro_batch.accumulate, " ", kind.rounding);
 }
 
 // The same run on one device.
@@ -60,7 +61,7 @@ std::vector<std::string> cpus(int64_t count) {
 
 double Verdict::largest_size() const {
   double size = 0;
-  for (const auto& [quantity, difference] : largest) {
+  for (const auto& [quantity, difference] : worst) {
     if (quantity != Quantity::evaluation) size = std::max(size, difference.size);  // which counts rows
   }
   return size;
@@ -141,15 +142,12 @@ void Verifier::learn(Bounds& bounds, const std::vector<std::string>& overrides, 
            });
   };
   Differences noise;
-  verify::compare(reference(overrides, {.sets = sets, .otherwise_rounded = true}), expected, noise);
-  double decided_noise = 0;  // running means follow the biases before them
-  for (const auto& [what, size] : noise) {
-    if (is_decided(what.first, what.second)) decided_noise = std::max(decided_noise, size);
+  for (int64_t rounding = 1; rounding <= kRoundings; ++rounding) {
+    verify::compare(reference(overrides, {.sets = sets, .rounding = rounding}), expected, noise);
   }
   for (const auto& [what, size] : noise) {
-    const double seen = what.first == Quantity::buffers ? std::max(size, decided_noise) : size;
-    const bool undetermined = is_decided(what.first, what.second) || seen > most;
-    bounds.learned[what] = undetermined ? std::numeric_limits<double>::infinity() : kNoiseFactor * seen;
+    const bool undetermined = is_decided(what.first, what.second) || size > most;
+    bounds.learned[what] = undetermined ? std::numeric_limits<double>::infinity() : kNoiseFactor * size;
   }
 }
 
@@ -200,19 +198,16 @@ void Verifier::check(const config::Config& config, const std::vector<std::string
   while (true) {
     Findings findings(bounds);
     verdict.failed = run(config, expected, findings, make_fault);
-    verdict.largest = findings.largest();
-    for (const auto& [quantity, difference] : verdict.largest) {
-      verdict.bounds[quantity] = bounds.of(quantity, difference.tensor);
-    }
+    verdict.worst = findings.worst();
     if (const auto& first = findings.first_out_of_bounds()) {
-      verdict.failed = text_of(first->first, first->second, bounds, setting);
+      verdict.failed = text_of(first->first, first->second, setting);
     }
     if (!verdict.failed || !bounds.learned.empty() || make_fault) break;
     learn(bounds, alone, sets);
   }
   for (const auto& [what, bound] : bounds.learned) verdict.undetermined += std::isinf(bound) ? 1 : 0;
   if (!verdict.failed &&
-      (!verdict.largest.contains(Quantity::gradients) || !verdict.largest.contains(Quantity::parameters))) {
+      (!verdict.worst.contains(Quantity::gradients) || !verdict.worst.contains(Quantity::parameters))) {
     verdict.failed = "rounding alone decides every value, so nothing can be compared; lower optimizer.lr or --steps";
   }
   if (!sets.is_whole(setting.batch_size)) {

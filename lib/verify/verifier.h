@@ -34,12 +34,11 @@ struct Verdict {
   std::optional<std::string> refused;             // why no such run is possible, in the words of the config check
   std::optional<std::string> unfit;               // why the data cannot show it
   std::optional<std::string> failed;              // what differs first, or how the run broke off
-  std::map<Quantity, Difference> largest;         // of what was compared
-  std::map<Quantity, double> bounds;              // in force for the tensors of `largest`
+  std::map<Quantity, Difference> worst;           // of what was compared, relative to its bound
   double base_bound = 0;                          // of what no run of one device has shown to need a wider one
   int64_t undetermined = 0;                       // tensors that rounding alone decides, and that were not compared
   std::optional<Difference> not_one_device = {};  // BatchNorm over parts of a batch: how far it is from one device
-  double largest_size() const;
+  double largest_size() const;                    // of `worst`
 };
 
 class Verifier {
