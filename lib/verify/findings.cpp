@@ -92,10 +92,10 @@ std::string text_of(Quantity quantity, const Difference& difference, const Setti
   if (quantity == Quantity::evaluation) {
     return concat("evaluation counts differ after epoch ", difference.step, " on rank ", difference.rank);
   }
+  const std::string size =
+      std::isfinite(difference.size) ? difference.digits_of(difference.size) : "NaN, infinity or a missing part";
   std::string text = concat(name_of(quantity), difference.tensor.empty() ? "" : ": " + difference.tensor, " is off by ",
-                            std::isfinite(difference.size) ? difference.digits_of(difference.size)
-                                                           : "NaN or infinite values that one device has not",
-                            " (bound ", difference.digits_of(difference.bound), ") at step ", difference.step,
+                            size, " (bound ", difference.digits_of(difference.bound), ") at step ", difference.step,
                             " on rank ", difference.rank, ", replica ", difference.replica);
   const std::string cause = difference.ratio ? likely_cause(*difference.ratio, setting) : "";
   if (!cause.empty()) text += "; " + cause;

@@ -142,8 +142,9 @@ void Verifier::learn(Bounds& bounds, const std::vector<std::string>& overrides, 
            });
   };
   Differences noise;
+  const config::Config config = request_.read(overrides);
   for (int64_t rounding = 1; rounding <= kRoundings; ++rounding) {
-    verify::compare(reference(overrides, {.sets = sets, .rounding = rounding}), expected, noise);
+    verify::compare(record(config, data_of(config), {.sets = sets, .rounding = rounding}), expected, noise);
   }
   for (const auto& [what, size] : noise) {
     const bool undetermined = is_decided(what.first, what.second) || size > most;
