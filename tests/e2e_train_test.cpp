@@ -246,6 +246,21 @@ TEST_CASE("a stdout that is full or closed is an error or harmless, never a file
   REQUIRE(shell("$MGT config list | head -n 1 >/dev/null").exit == 0);
 }
 
+TEST_CASE("config check and a drawn schedule warn as a run does") {
+  const Workplace place;
+  const std::vector<std::string> pieces = {"--set", "strategy={name: pipeline, microbatches: 65}", "--set",
+                                           "devices=2"};
+  for (const std::vector<std::string>& verb :
+       {std::vector<std::string>{"config", "check", "small.yaml"}, {"config", "show", "small.yaml", "--schedule"}}) {
+    std::vector<std::string> command = {mgt::test::program()};
+    command.insert(command.end(), verb.begin(), verb.end());
+    command.insert(command.end(), pieces.begin(), pieces.end());
+    const Result result = run(command, place.folder().path());
+    CHECK(result.exit == 0);
+    CHECK(result.err.find("warning: 65 pieces of a batch cannot be had from 64 rows") != std::string::npos);
+  }
+}
+
 TEST_CASE("what only the model and the number of devices show is found by config check too") {
   const Workplace place;
   place.folder().write("split.yaml", "model: lenet\nstrategy: {name: layer_split, split: [1, 1]}\ndevices: 2\n");

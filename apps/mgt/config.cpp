@@ -2,6 +2,7 @@
 #include "config/reader.h"
 #include "config/writer.h"
 #include "config_arguments.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "launch/placement.h"
 #include "launch/rank.h"
@@ -36,7 +37,7 @@ ExitCode show_schedule(const config::Config& config) {
     config.error_at("strategy.name",
                     entry.variant.name + " has no schedule; --schedule draws that of pipeline or hybrid");
   }
-  launch::check(config);
+  for (const std::string& warning : launch::check(config)) log::warning(warning);
   const launch::Placement placement = launch::decide(config, launch::this_machine(config)).placement;
   const int64_t stages = entry.stages(config, static_cast<int64_t>(placement.devices.size()));
   std::cout << entry.draw_schedule(config, stages, placement.batch.pieces) << std::flush;
@@ -56,7 +57,7 @@ ExitCode check(const Program& program, const CheckOptions& options) {
   for (const std::string& name : options.names) {
     config.name = name;
     try {
-      launch::check(read_config(program, config));
+      for (const std::string& warning : launch::check(read_config(program, config))) log::warning(warning);
       std::cout << name << ": ok" << std::endl;
     } catch (const ConfigError& error) {
       std::cerr << "mgt: error: " << error.what() << std::endl;

@@ -147,10 +147,11 @@ class Chooser {
     const BatchPlan& batch = decision_.placement.batch;
     const int64_t rows = strategy::divided_up(batch.batch_size, shards);
     if (batch.is_asked && batch.micro_batch < rows) {
-      config_.error_at("virtual_shards",
-                       concat("each of ", counted(shards, "shard"), " of a batch of ", batch.batch_size, " has ",
-                              counted(rows, "row"), ", and by accumulate or micro_batch a rank holds at most ",
-                              batch.micro_batch, "; raise virtual_shards"));
+      config_.error_at(
+          "virtual_shards",
+          concat("each of ", counted(shards, "shard"), " of a batch of ", batch.batch_size, " has ",
+                 counted(rows, "row"), ", and by accumulate, micro_batch or microbatches a rank holds at most ",
+                 batch.micro_batch, "; raise virtual_shards"));
     }
     const config::Section& model = config_.section("model");
     if (model.has("bn") && model.text("bn") == "sync") {
@@ -266,10 +267,12 @@ config::Config with_batch_size(const config::Config& config) {
   return config.with("batch_size", plan.batch_size, {Source::derived, "micro_batch, accumulate and devices"});
 }
 
-void check(const config::Config& config) {
+std::vector<std::string> check(const config::Config& config) {
   const model::Model model = model::build(config);
-  if (config::run_of(config).devices_strict) return;  // another machine may have what this one has not
-  check_devices(config, model, decide(config, this_machine(config)));
+  if (config::run_of(config).devices_strict) return {};  // another machine may have what this one has not
+  const Decision decision = decide(config, this_machine(config));
+  check_devices(config, model, decision);
+  return decision.warnings;
 }
 
 Placement place(const config::Config& config) {

@@ -61,8 +61,8 @@ class Interposer {
 // The config with the `batch_size` that follows from micro_batch, accumulate and the devices, where it is left to them.
 config::Config with_batch_size(const config::Config& config);
 
-// All that can be said of a config without its data. ConfigError.
-void check(const config::Config& config);
+// All that can be said of a config without its data: ConfigError, or warnings.
+std::vector<std::string> check(const config::Config& config);
 
 struct RankContext {
   int64_t rank = 0;
