@@ -125,7 +125,9 @@ TEST_CASE("the clock stops only when every rank is done (S-31, E-10)") {
                records);
     train_s[static_cast<std::size_t>(communicator.rank())] = records.epochs.front().train_s;
   });
-  REQUIRE(train_s[0] >= 0.3);  // three steps of 100 ms on the other rank
+  // Three steps of 100 ms on the other rank, which may have begun a little before this one's clock; alone it takes
+  // none.
+  REQUIRE(train_s[0] >= 0.25);
 }
 
 TEST_CASE("each epoch trains all batches, the short one too, then evaluates the whole test set (S-48, S-70)") {
