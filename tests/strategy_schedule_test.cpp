@@ -28,6 +28,16 @@ void for_every_pipeline(const std::function<void(const Pipeline& pipeline, int64
   }
 }
 
+// The most pieces whose activations a rank holds at once, of all its chunks together.
+int64_t pieces_in_flight(const std::vector<Action>& actions) {
+  int64_t now = 0, most = 0;
+  for (const Action& action : actions) {
+    now += action.kind == Kind::forward ? 1 : -1;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
 }  // namespace
 
 TEST_CASE(

@@ -140,15 +140,6 @@ std::vector<Action> actions_of(const Pipeline& pipeline, int64_t stage, int64_t 
                     std::min(warm_up(pipeline, stage, first_round), pieces * pipeline.chunks - 1));
 }
 
-int64_t pieces_in_flight(const std::vector<Action>& actions) {
-  int64_t now = 0, most = 0;
-  for (const Action& action : actions) {
-    now += action.kind == Kind::forward ? 1 : -1;
-    most = std::max(most, now);
-  }
-  return most;
-}
-
 std::vector<std::vector<Timed>> simulate(const Pipeline& pipeline, int64_t pieces) {
   return Simulation(pipeline, pieces).run();
 }

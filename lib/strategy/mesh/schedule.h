@@ -32,9 +32,6 @@ struct Action {
 // through all chunks: max(1, pieces / stages) of them, whose sizes differ by at most one.
 std::vector<Action> actions_of(const Pipeline& pipeline, int64_t stage, int64_t pieces);
 
-// The most pieces whose activations a rank holds at once, of all its chunks together.
-int64_t pieces_in_flight(const std::vector<Action>& actions);
-
 // When each action begins, where a forward takes one unit of time, a backward two and sending nothing.
 struct Timed {
   Action action;
